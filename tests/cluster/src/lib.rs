@@ -1,1 +1,3 @@
 //! A real Kubernetes on a bare machine.
+
+pub mod cache;
