@@ -1,3 +1,4 @@
 //! A real Kubernetes on a bare machine.
 
 pub mod cache;
+pub mod image;
