@@ -22,7 +22,7 @@ mod tests;
 pub use layer::{Layer, Override};
 pub use reference::Reference;
 
-/// Why an image could not be described or written.
+/// Why an image could not be described or written. Each message is whole: it names the cause too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
@@ -47,29 +47,29 @@ pub enum ImageError {
     #[error("{} changed while it was being packed: try again when nothing writes to it", .0.display())]
     Changed(PathBuf),
     /// The file system said no.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {cause}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
         /// On which path.
         path: PathBuf,
         /// What the system answered.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A document of the image could not be encoded.
-    #[error("cannot encode the image's {what}: {source}")]
+    #[error("cannot encode the image's {what}: {cause}")]
     Encode {
         /// Which document.
         what: &'static str,
         /// What the encoder answered.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
 }
 
 impl ImageError {
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { action, path, source }
+        move |cause| Self::Io { action, path, cause }
     }
 }
 

@@ -86,7 +86,7 @@ fn blob(what: &'static str, document: &Value) -> Result<(Blob, Vec<u8>), ImageEr
 }
 
 fn encode(what: &'static str, document: &impl Serialize) -> Result<Vec<u8>, ImageError> {
-    serde_json::to_vec(document).map_err(|source| ImageError::Encode { what, source })
+    serde_json::to_vec(document).map_err(|cause| ImageError::Encode { what, cause })
 }
 
 /// The specification writes a set as an object whose values are empty objects.
