@@ -3,3 +3,6 @@
 pub mod cache;
 pub mod containerfile;
 pub mod image;
+pub mod packages;
+pub mod parts;
+pub mod progress;
