@@ -1,0 +1,547 @@
+//! What `kubectl kustomize` makes of `manifests/`, judged without a cluster.
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test that called them")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+/// The kubectl that renders: `COFFERDAM_KUBECTL`, or the one on the PATH.
+fn kubectl() -> PathBuf {
+    std::env::var_os("COFFERDAM_KUBECTL").map_or_else(|| "kubectl".into(), PathBuf::from)
+}
+
+fn manifests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests").canonicalize().expect("manifests/ is in the checkout")
+}
+
+/// Objects by what they are called; a list, because a rendering may hold one twice and a test wants to see that.
+#[derive(Clone)]
+struct Objects(Vec<Value>);
+
+impl Objects {
+    /// Renders a directory below `manifests/`.
+    fn of(directory: &str) -> Self {
+        Self::render(&manifests().join(directory))
+    }
+
+    fn render(directory: &Path) -> Self {
+        let output = Command::new(kubectl()).arg("kustomize").arg(directory).output().unwrap_or_else(|error| {
+            panic!("{}: {error}; set COFFERDAM_KUBECTL to the path of a kubectl", kubectl().display())
+        });
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "kubectl kustomize {}: {errors}", directory.display());
+        let text = String::from_utf8(output.stdout).expect("YAML is UTF-8");
+        Self(serde_saphyr::from_multiple(&text).expect("kustomize writes YAML"))
+    }
+
+    fn kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.0.iter().filter(move |object| object["kind"] == kind)
+    }
+
+    fn named(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.kind(kind).find(|object| object["metadata"]["name"] == name)
+    }
+
+    /// The only object of its kind.
+    fn only(&self, kind: &str) -> &Value {
+        let found: Vec<_> = self.kind(kind).collect();
+        assert_eq!(found.len(), 1, "objects of kind {kind}");
+        found[0]
+    }
+
+    fn webhooks(&self) -> &[Value] {
+        items(&self.only("MutatingWebhookConfiguration")["webhooks"])
+    }
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string"))
+}
+
+fn title(object: &Value) -> String {
+    format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]))
+}
+
+type Labels = BTreeMap<String, String>;
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn labels_of(value: &Value) -> Labels {
+    serde_json::from_value(value.clone()).expect("labels are strings")
+}
+
+/// A `metav1.LabelSelector` as the API server reads it; one that is absent selects everything.
+fn selects(selector: &Value, labels: &Labels) -> bool {
+    let equal = selector["matchLabels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key).is_some_and(|label| value == label));
+    equal
+        && items(&selector["matchExpressions"]).iter().all(|expression| {
+            let value = labels.get(text(&expression["key"]));
+            let listed = value.is_some_and(|value| items(&expression["values"]).iter().any(|listed| listed == value));
+            match text(&expression["operator"]) {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => value.is_some(),
+                "DoesNotExist" => value.is_none(),
+                operator => panic!("no selector has the operator {operator}"),
+            }
+        })
+}
+
+/// Every value in an object, with the path to it.
+fn walk(value: &Value, path: &str, visit: &mut dyn FnMut(&str, &Value)) {
+    visit(path, value);
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, field)| walk(field, &format!("{path}.{key}"), visit));
+        }
+        Value::Array(entries) => {
+            entries.iter().enumerate().for_each(|(index, entry)| walk(entry, &format!("{path}[{index}]"), visit));
+        }
+        _ => {}
+    }
+}
+
+/// What Pod Security `restricted` would say of a pod of ours, and what we ask of it beyond: numeric users, a read-only
+/// root, requests and limits, no token.
+fn weaknesses(pod: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut ask = |holds: bool, what: &str| {
+        if !holds {
+            found.push(what.to_owned());
+        }
+    };
+    let security = &pod["securityContext"];
+    ask(security["runAsNonRoot"] == true, "runAsNonRoot");
+    for id in ["runAsUser", "runAsGroup", "fsGroup"] {
+        ask(security[id].as_u64().is_some_and(|id| id > 0), id);
+    }
+    ask(security["seccompProfile"]["type"] == "RuntimeDefault", "seccompProfile");
+    ask(pod["automountServiceAccountToken"] == false, "automountServiceAccountToken");
+    ask(pod["enableServiceLinks"] == false, "enableServiceLinks");
+    for host in ["hostNetwork", "hostPID", "hostIPC"] {
+        ask(pod[host].is_null(), host);
+    }
+    for volume in items(&pod["volumes"]) {
+        let fields = volume.as_object().expect("a volume is a map");
+        let known = ["name", "configMap", "secret", "emptyDir"];
+        ask(fields.keys().all(|field| known.contains(&field.as_str())), "volume type");
+    }
+    for container in items(&pod["initContainers"]).iter().chain(items(&pod["containers"])) {
+        let security = &container["securityContext"];
+        ask(security["allowPrivilegeEscalation"] == false, "allowPrivilegeEscalation");
+        ask(security["readOnlyRootFilesystem"] == true, "readOnlyRootFilesystem");
+        ask(security["capabilities"] == json!({"drop": ["ALL"]}), "capabilities");
+        ask(security["privileged"].is_null(), "privileged");
+        for weaker in ["runAsUser", "runAsNonRoot", "seccompProfile"] {
+            ask(security[weaker].is_null(), weaker);
+        }
+        for resource in ["cpu", "memory"] {
+            ask(container["resources"]["requests"][resource].is_string(), "requests");
+            ask(container["resources"]["limits"][resource].is_string(), "limits");
+        }
+        ask(items(&container["ports"]).iter().all(|port| port["hostPort"].is_null()), "hostPort");
+    }
+    found
+}
+
+/// Says what does not hold together: names that lead nowhere, selectors that select nothing, ports that nobody has.
+fn loose_ends(objects: &Objects) -> Vec<String> {
+    let mut loose = Vec::new();
+    let mut ask = |holds: bool, what: String| {
+        if !holds {
+            loose.push(what);
+        }
+    };
+    let namespace = text(&objects.only("Service")["metadata"]["namespace"]);
+    for object in &objects.0 {
+        let at = &object["metadata"]["namespace"];
+        ask(at.is_null() || at == namespace, format!("{} is in namespace {at}", title(object)));
+    }
+    ask(objects.named("Namespace", namespace).is_some(), format!("no Namespace {namespace}"));
+
+    let deployment = objects.only("Deployment");
+    let template = &deployment["spec"]["template"];
+    let (pod, pod_labels) = (&template["spec"], labels_of(&template["metadata"]["labels"]));
+    let container = &pod["containers"][0];
+    let port = |name: &Value| items(&container["ports"]).iter().find(|port| port["name"] == *name);
+    let exists = |kind: &str, name: &Value| name.as_str().is_some_and(|name| objects.named(kind, name).is_some());
+    ask(exists("ServiceAccount", &pod["serviceAccountName"]), "ServiceAccount of the pods".into());
+    ask(exists("PriorityClass", &pod["priorityClassName"]), "PriorityClass of the pods".into());
+
+    let mut mounted = BTreeSet::new();
+    for volume in items(&pod["volumes"]) {
+        let name = text(&volume["name"]);
+        if !volume["configMap"].is_null() {
+            ask(exists("ConfigMap", &volume["configMap"]["name"]), format!("ConfigMap of volume {name}"));
+        }
+        if !volume["secret"].is_null() && objects.kind("Certificate").next().is_some() {
+            let secret = &volume["secret"]["secretName"];
+            let issued = objects.kind("Certificate").any(|certificate| certificate["spec"]["secretName"] == *secret);
+            ask(issued, format!("Certificate for volume {name}"));
+        }
+        let mount = items(&container["volumeMounts"]).iter().find(|mount| mount["name"] == name);
+        ask(mount.is_some(), format!("mount of volume {name}"));
+        mounted.extend(mount.map(|mount| text(&mount["mountPath"])));
+    }
+    for argument in items(&container["args"]).iter().map(text) {
+        let Some((flag, value)) = argument.split_once('=') else { continue };
+        if value.starts_with('/') {
+            let directory = Path::new(value).parent().and_then(Path::to_str).unwrap_or_default();
+            ask(mounted.contains(directory), format!("{flag} lies in no mount"));
+        } else if let Some((_, number)) = value.rsplit_once(':') {
+            let declared =
+                items(&container["ports"]).iter().any(|port| port["containerPort"].as_u64() == number.parse().ok());
+            ask(declared, format!("{flag} is no declared port"));
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe"] {
+        ask(port(&container[probe]["httpGet"]["port"]).is_some(), format!("port of the {probe}"));
+    }
+
+    let service = objects.only("Service");
+    let pods_of = |selector: &Value| selects(&json!({"matchLabels": selector}), &pod_labels);
+    ask(pods_of(&service["spec"]["selector"]), "Service selects no pod".into());
+    ask(selects(&deployment["spec"]["selector"], &pod_labels), "Deployment selects no pod".into());
+    for constraint in items(&pod["topologySpreadConstraints"]) {
+        ask(selects(&constraint["labelSelector"], &pod_labels), "spread counts no pod".into());
+    }
+    let budget = objects.only("PodDisruptionBudget");
+    ask(selects(&budget["spec"]["selector"], &pod_labels), "PodDisruptionBudget selects no pod".into());
+    let network = objects.only("NetworkPolicy");
+    ask(selects(&network["spec"]["podSelector"], &pod_labels), "NetworkPolicy selects no pod".into());
+    for rule in items(&network["spec"]["ingress"]).iter().flat_map(|rule| items(&rule["ports"])) {
+        ask(port(&rule["port"]).is_some(), "NetworkPolicy opens a port that nobody has".into());
+    }
+
+    for webhook in objects.webhooks() {
+        let target = &webhook["clientConfig"]["service"];
+        let name = text(&webhook["name"]);
+        ask(target["name"] == service["metadata"]["name"], format!("{name}: Service"));
+        ask(target["namespace"] == namespace, format!("{name}: namespace of the Service"));
+        let open = items(&service["spec"]["ports"]).iter().find(|open| open["port"] == target["port"]);
+        ask(open.is_some_and(|open| port(&open["targetPort"]).is_some()), format!("{name}: port"));
+    }
+    for binding in objects.kind("ValidatingAdmissionPolicyBinding") {
+        let policy = &binding["spec"]["policyName"];
+        ask(exists("ValidatingAdmissionPolicy", policy), format!("{} binds nothing", title(binding)));
+    }
+    for certificate in objects.kind("Certificate") {
+        let issuer = &certificate["spec"]["issuerRef"]["name"];
+        ask(exists("Issuer", issuer), format!("{}: issuer", title(certificate)));
+    }
+    loose
+}
+
+/// Says where the certificate chain does not reach the API server's call: names, injected CA, issuer.
+fn broken_trust(objects: &Objects) -> Vec<String> {
+    let service = &objects.only("Service")["metadata"];
+    let (name, namespace) = (text(&service["name"]), text(&service["namespace"]));
+    let mut broken = Vec::new();
+    let mut ask = |holds: bool, what: &str| {
+        if !holds {
+            broken.push(what.to_owned());
+        }
+    };
+    let (authorities, leaves): (Vec<_>, Vec<_>) =
+        objects.kind("Certificate").partition(|certificate| certificate["spec"]["isCA"] == true);
+    let ([authority], [leaf]) = (authorities.as_slice(), leaves.as_slice()) else {
+        return vec!["one CA certificate and one leaf".to_owned()];
+    };
+    let called = json!([format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")]);
+    ask(leaf["spec"]["dnsNames"] == called, "dnsNames");
+    let injected = format!("{namespace}/{}", text(&authority["metadata"]["name"]));
+    let annotations = &objects.only("MutatingWebhookConfiguration")["metadata"]["annotations"];
+    ask(annotations["cert-manager.io/inject-ca-from"] == injected, "inject-ca-from");
+    let issuer = |certificate: &Value| objects.named("Issuer", text(&certificate["spec"]["issuerRef"]["name"]));
+    ask(issuer(authority).is_some_and(|issuer| issuer["spec"] == json!({"selfSigned": {}})), "issuer of the CA");
+    let authority_secret = json!({"ca": {"secretName": authority["spec"]["secretName"]}});
+    ask(issuer(leaf).is_some_and(|issuer| issuer["spec"] == authority_secret), "issuer of the leaf");
+    for webhook in objects.webhooks() {
+        let own = items(&webhook["namespaceSelector"]["matchExpressions"]).iter().any(|expression| {
+            expression["key"] == "kubernetes.io/metadata.name"
+                && expression["operator"] == "NotIn"
+                && items(&expression["values"]).contains(&json!(namespace))
+        });
+        ask(own, "own namespace is not left out");
+    }
+    broken
+}
+
+/// A kustomization of somebody else: `settings` over the base and cert-manager. Returns its directory.
+fn overlay(name: &str, settings: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&directory).expect("the test's directory is writable");
+    let directory = directory.canonicalize().expect("it was just made");
+    // Kustomize takes relative paths only.
+    let up = "../".repeat(directory.components().count() - 1);
+    let root = manifests();
+    let root = format!("{up}{}", root.strip_prefix("/").expect("it is absolute").display());
+    let text = format!("{settings}resources: [{root}/base]\ncomponents: [{root}/components/cert-manager]\n");
+    fs::write(directory.join("kustomization.yaml"), text.replace("NAMES", &format!("{root}/names")))
+        .expect("the test's directory is writable");
+    directory
+}
+
+#[test]
+fn everything_that_is_named_is_there() {
+    for directory in ["base", "overlays/cert-manager", "examples/renamed"] {
+        let objects = Objects::of(directory);
+        assert_eq!(loose_ends(&objects), Vec::<String>::new(), "{directory}");
+        let names: BTreeSet<_> = objects.0.iter().map(title).collect();
+        assert_eq!(names.len(), objects.0.len(), "{directory}: an object is there twice");
+    }
+}
+
+#[test]
+fn a_loose_end_is_seen() {
+    let sound = Objects::of("base");
+    for (kind, field, broken) in [
+        ("Service", "/spec/selector/app.kubernetes.io~1component", json!("other")),
+        ("Service", "/spec/ports/0/targetPort", json!("other")),
+        ("Deployment", "/spec/template/spec/serviceAccountName", json!("other")),
+        ("Deployment", "/spec/template/spec/volumes/0/configMap/name", json!("other")),
+        ("Deployment", "/spec/template/spec/containers/0/volumeMounts/1/mountPath", json!("/other")),
+        ("Deployment", "/spec/template/spec/containers/0/ports/0/containerPort", json!(8443)),
+        ("PodDisruptionBudget", "/spec/selector/matchLabels/app.kubernetes.io~1name", json!("other")),
+        ("NetworkPolicy", "/spec/ingress/0/ports/0/port", json!("other")),
+        ("MutatingWebhookConfiguration", "/webhooks/1/clientConfig/service/name", json!("other")),
+    ] {
+        let mut objects = sound.clone();
+        let object = objects.0.iter_mut().find(|object| object["kind"] == kind).expect("the base has one");
+        *object.pointer_mut(field).unwrap_or_else(|| panic!("{kind} has no {field}")) = broken;
+        assert!(!loose_ends(&objects).is_empty(), "{kind} {field}");
+    }
+}
+
+#[test]
+fn the_certificate_is_valid_for_what_api_servers_call() {
+    assert_eq!(broken_trust(&Objects::of("overlays/cert-manager")), Vec::<String>::new());
+    assert_eq!(broken_trust(&Objects::of("examples/renamed")), Vec::<String>::new());
+}
+
+#[test]
+fn b97_names_stay_in_step_however_an_overlay_renames() {
+    for (directory, settings, service, namespace) in [
+        ("renamed-both", "namespace: guard\nnamePrefix: acme-\n", "acme-cofferdam-webhook", "guard"),
+        ("renamed-namespace", "namespace: guard\n", "cofferdam-webhook", "guard"),
+        ("renamed-prefix", "namePrefix: acme-\n", "acme-cofferdam-webhook", "cofferdam-system"),
+        ("renamed-suffix", "nameSuffix: -two\n", "cofferdam-webhook-two", "cofferdam-system"),
+    ] {
+        let objects = Objects::render(&overlay(directory, &format!("{settings}transformers: [NAMES]\n")));
+        let metadata = &objects.only("Service")["metadata"];
+        assert_eq!((text(&metadata["name"]), text(&metadata["namespace"])), (service, namespace), "{directory}");
+        assert_eq!(loose_ends(&objects), Vec::<String>::new(), "{directory}");
+        assert_eq!(broken_trust(&objects), Vec::<String>::new(), "{directory}");
+    }
+}
+
+#[test]
+fn a_renamed_overlay_that_forgets_its_names_is_seen() {
+    let objects = Objects::render(&overlay("renamed-forgotten", "namespace: guard\nnamePrefix: acme-\n"));
+    let left_out = "own namespace is not left out";
+    assert_eq!(broken_trust(&objects), ["dnsNames", "inject-ca-from", left_out, left_out]);
+}
+
+#[test]
+fn a_renewed_leaf_has_a_new_key_and_a_renewed_ca_the_old_one() {
+    let objects = Objects::of("overlays/cert-manager");
+    for (name, rotation) in [("cofferdam-webhook", "Always"), ("cofferdam-ca", "Never")] {
+        let spec = &objects.named("Certificate", name).expect("the overlay has it")["spec"];
+        assert_eq!(spec["privateKey"]["rotationPolicy"], rotation, "{name}");
+        // In the form in which cert-manager writes it back.
+        for period in ["duration", "renewBefore"] {
+            let period = text(&spec[period]);
+            assert!(period.ends_with("h0m0s"), "{name}: {period}");
+        }
+    }
+}
+
+#[test]
+fn b89_no_pod_is_shown_to_two_entries_and_none_that_a_cluster_needs_to_start_to_any() {
+    let objects = Objects::of("overlays/cert-manager");
+    let sessions = |name, value| labels(&[("kubernetes.io/metadata.name", name), ("cofferdam.dev/sessions", value)]);
+    let ordinary = |name| labels(&[("kubernetes.io/metadata.name", name)]);
+    let plain = labels(&[("app", "x")]);
+    let session = labels(&[("cofferdam.dev/session", "abc")]);
+    let opted_in = labels(&[("cofferdam.dev/session", "")]);
+    let shipped = labels_of(&objects.named("Namespace", "cofferdam-sessions").expect("it ships")["metadata"]["labels"]);
+    for (namespace, pod, expected) in [
+        (shipped, &plain, &["enforced.cofferdam.dev"][..]),
+        (sessions("team", "enforced"), &plain, &["enforced.cofferdam.dev"]),
+        (sessions("team", "enforced"), &session, &["enforced.cofferdam.dev"]),
+        (sessions("team", "warn"), &session, &["labelled.cofferdam.dev"]),
+        (ordinary("default"), &session, &["labelled.cofferdam.dev"]),
+        (ordinary("default"), &opted_in, &["labelled.cofferdam.dev"]),
+        (ordinary("default"), &plain, &[]),
+        (ordinary("cert-manager"), &plain, &[]),
+        (ordinary("kube-system"), &session, &[]),
+        (sessions("kube-system", "enforced"), &plain, &[]),
+        (ordinary("cofferdam-system"), &session, &[]),
+        (sessions("cofferdam-system", "enforced"), &plain, &[]),
+    ] {
+        let shown: Vec<_> = objects
+            .webhooks()
+            .iter()
+            .filter(|webhook| {
+                selects(&webhook["namespaceSelector"], &namespace) && selects(&webhook["objectSelector"], pod)
+            })
+            .map(|webhook| text(&webhook["name"]))
+            .collect();
+        assert_eq!(shown, expected, "{namespace:?} {pod:?}");
+    }
+}
+
+#[test]
+fn b22_b91_every_entry_fails_closed_and_has_no_side_effect() {
+    let objects = Objects::of("overlays/cert-manager");
+    let mut paths = Vec::new();
+    for webhook in objects.webhooks() {
+        assert_eq!(webhook["failurePolicy"], "Fail");
+        assert_eq!(webhook["sideEffects"], "None");
+        assert_eq!(webhook["timeoutSeconds"], 3);
+        assert_eq!(webhook["reinvocationPolicy"], "IfNeeded");
+        assert_eq!(webhook["matchPolicy"], "Equivalent");
+        assert_eq!(webhook["admissionReviewVersions"], json!(["v1"]));
+        let created = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+            "resources": ["pods"], "scope": "Namespaced"}]);
+        assert_eq!(webhook["rules"], created);
+        paths.push(text(&webhook["clientConfig"]["service"]["path"]));
+    }
+    assert_eq!(paths, ["/mutate/enforced", "/mutate/labelled"]);
+}
+
+#[test]
+fn b91_one_replica_may_go_and_one_stays() {
+    let objects = Objects::of("base");
+    let spec = &objects.only("Deployment")["spec"];
+    assert_eq!(spec["replicas"], 2);
+    assert_eq!(spec["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
+    assert_eq!(objects.only("PodDisruptionBudget")["spec"]["minAvailable"], 1);
+    let constraint = &spec["template"]["spec"]["topologySpreadConstraints"][0];
+    assert_eq!(constraint["topologyKey"], "kubernetes.io/hostname");
+    assert_eq!(constraint["whenUnsatisfiable"], "ScheduleAnyway", "one node runs both");
+}
+
+#[test]
+fn our_own_pods_are_as_hard_as_we_make_others() {
+    let objects = Objects::of("overlays/cert-manager");
+    for workload in objects.kind("Deployment").chain(objects.kind("DaemonSet")) {
+        let pod = &workload["spec"]["template"]["spec"];
+        assert_eq!(weaknesses(pod), Vec::<String>::new(), "{}", title(workload));
+        for field in
+            ["/securityContext/runAsNonRoot", "/containers/0/securityContext", "/containers/0/resources/limits"]
+        {
+            let mut weak = pod.clone();
+            *weak.pointer_mut(field).expect("the pod has it") = Value::Null;
+            assert!(!weaknesses(&weak).is_empty(), "without {field}");
+        }
+    }
+    for account in objects.kind("ServiceAccount") {
+        assert_eq!(account["automountServiceAccountToken"], false, "{}", title(account));
+    }
+    let system = &objects.named("Namespace", "cofferdam-system").expect("it ships")["metadata"]["labels"];
+    for mode in ["enforce", "audit", "warn"] {
+        assert_eq!(system[format!("pod-security.kubernetes.io/{mode}")], "restricted");
+    }
+}
+
+#[test]
+fn the_webhook_has_no_right_and_speaks_to_nobody() {
+    let objects = Objects::of("overlays/cert-manager");
+    for kind in ["Role", "ClusterRole"] {
+        for role in objects.kind(kind) {
+            walk(&role["rules"], "", &mut |path, value| assert_ne!(*value, "*", "{} {path}", title(role)));
+        }
+    }
+    for kind in ["RoleBinding", "ClusterRoleBinding"] {
+        for binding in objects.kind(kind) {
+            let webhook = items(&binding["subjects"]).iter().any(|subject| subject["name"] == "cofferdam-webhook");
+            assert!(!webhook, "{}", title(binding));
+        }
+    }
+    let network = &objects.only("NetworkPolicy")["spec"];
+    assert_eq!(network["policyTypes"], json!(["Ingress", "Egress"]));
+    assert!(network["egress"].is_null(), "Egress without a rule is none");
+}
+
+#[test]
+fn every_object_says_what_it_is_part_of() {
+    for directory in ["base", "sessions", "overlays/cert-manager", "examples/renamed"] {
+        for object in Objects::of(directory).0 {
+            let mut carriers = vec![&object["metadata"]["labels"]];
+            carriers.extend(object.pointer("/spec/template/metadata/labels"));
+            for labels in carriers {
+                for key in ["name", "instance", "version", "component", "part-of", "managed-by"] {
+                    let label = &labels[format!("app.kubernetes.io/{key}")];
+                    assert!(label.is_string(), "{directory}: {} has no {key}", title(&object));
+                }
+                assert_eq!(labels["app.kubernetes.io/version"], env!("CARGO_PKG_VERSION"), "{}", title(&object));
+            }
+        }
+    }
+}
+
+#[test]
+fn account_names_are_the_ones_that_policies_know() {
+    let objects = Objects::of("overlays/cert-manager");
+    let names: BTreeSet<_> = objects.kind("ServiceAccount").map(|account| text(&account["metadata"]["name"])).collect();
+    assert_eq!(names, BTreeSet::from(["cofferdam-agent", "cofferdam-api", "cofferdam-webhook"]));
+}
+
+#[test]
+fn the_policy_that_is_mounted_is_the_file_in_the_base() {
+    let file = fs::read_to_string(manifests().join("base/policy.yaml")).expect("the base has it");
+    assert_eq!(Objects::of("base").only("ConfigMap")["data"], json!({"policy.yaml": file}));
+}
+
+#[test]
+fn an_image_is_set_where_kustomize_users_set_it() {
+    let settings = "images: [{name: cofferdam, newName: registry.example/guard, newTag: v9}]\n";
+    let objects = Objects::render(&overlay("other-image", settings));
+    let container = &objects.only("Deployment")["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "registry.example/guard:v9");
+    assert_eq!(
+        Objects::of("base").only("Deployment")["spec"]["template"]["spec"]["containers"][0]["image"],
+        "cofferdam:dev"
+    );
+}
+
+/// What an apply would send again each time: fields that others own, nothings that the API server does not store, and
+/// entries of lists without a merge key that lack what the API server fills in.
+#[test]
+fn a_second_apply_has_nothing_to_change() {
+    for directory in ["overlays/cert-manager", "examples/renamed"] {
+        for object in Objects::of(directory).0 {
+            walk(&object, "", &mut |path, value| {
+                let nothing = value.is_null() || *value == json!([]);
+                assert!(!nothing, "{directory}: {}{path} is nothing", title(&object));
+                assert!(!path.ends_with(".caBundle"), "{directory}: {}{path} is cert-manager's", title(&object));
+                if let Some(operations) = value.get("operations") {
+                    assert!(value["scope"].is_string(), "{directory}: {}{path} {operations}: scope", title(&object));
+                }
+            });
+            let namespaced = !object["metadata"]["namespace"].is_null();
+            let cluster = [
+                "Namespace",
+                "PriorityClass",
+                "MutatingWebhookConfiguration",
+                "ValidatingAdmissionPolicy",
+                "ValidatingAdmissionPolicyBinding",
+            ];
+            assert_eq!(namespaced, !cluster.contains(&text(&object["kind"])), "{directory}: {}", title(&object));
+        }
+    }
+}
