@@ -69,12 +69,20 @@ pub const CONTAINERD: Part = Part {
     ..PART
 };
 
-/// The network plugins: `bridge`, `host-local`, `loopback`, `portmap`.
+/// The network plugins: `ptp`, `host-local`, `loopback`, `portmap`.
 pub const CNI: Part = Part {
     name: "cni",
     module: "github.com/containernetworking/plugins",
     ldflags: "-X github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion=v{version}",
     cold: Duration::from_secs(20),
+    ..PART
+};
+
+/// What enforces NetworkPolicy on a node: `kube-router`, of which nothing else is used.
+pub const KUBE_ROUTER: Part = Part {
+    name: "kube-router",
+    module: "github.com/cloudnativelabs/kube-router/v2",
+    cold: Duration::from_secs(80),
     ..PART
 };
 
@@ -93,7 +101,7 @@ pub const KUBERNETES: Part = Part {
 };
 
 /// Every part, each at its newest version.
-pub const ALL: &[Part] = &[KUBERNETES, CONTAINERD, CNI];
+pub const ALL: &[Part] = &[KUBERNETES, CONTAINERD, CNI, KUBE_ROUTER];
 
 /// The files that pin an older Kubernetes. One more is its name here and it and its `.sum` beside `go.mod`.
 const OLDER_KUBERNETES: &[&str] = &["v1.34.mod"];
