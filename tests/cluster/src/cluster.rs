@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::gate::{self, ComponentStatus};
+use crate::image::Image;
 use crate::inside::{self, Inside};
 use crate::node_spec::NodeSpec;
 use crate::paths::{NodePaths, Paths};
@@ -92,6 +93,7 @@ impl Cluster {
             images: Vec::new(),
         };
         let mut cluster = Self { paths, manifest, programs, holders: Vec::new() };
+        cluster.manifest.images.push(cluster.pause_image()?);
         for index in 1..=options.nodes {
             cluster.start_node(&format!("node-{index}"), index)?;
         }
@@ -400,6 +402,13 @@ impl Cluster {
         let mut command = self.inside(node)?.all(self.programs.path("ctr")?);
         command.arg("--address").arg(socket).args(["--namespace", "k8s.io", "images", "import"]).arg(image);
         inside::output(&mut command).map(|_| ())
+    }
+
+    fn pause_image(&self) -> Result<PathBuf, Error> {
+        let path = self.paths.root().join("pause.tar");
+        let image = Image::of_program(node::PAUSE, &self.programs.path("pause")?, "65535").map_err(Error::part)?;
+        image.write(&path).map_err(Error::part)?;
+        Ok(path)
     }
 
     /// Lets the nodes outlive this process.

@@ -115,6 +115,19 @@ pub struct Image {
 }
 
 impl Image {
+    /// An image that is one static program, run by `user`, with nothing around it.
+    pub fn of_program(reference: &str, program: &Path, user: &str) -> Result<Self, ImageError> {
+        let name = Path::new("/").join(program.file_name().unwrap_or(program.as_os_str()));
+        let mut layer = Layer::new();
+        layer.copy(program, &name, Override::root_owned_with_mode(0o755))?;
+        let config = Config {
+            entrypoint: vec![name.to_string_lossy().into_owned()],
+            user: user.to_owned(),
+            ..Config::default()
+        };
+        Ok(Self { reference: reference.parse()?, layers: vec![layer], config })
+    }
+
     /// Writes the image to `path` and returns the manifest's digest (`sha256:…`).
     ///
     /// The file appears whole or not at all. One that already holds these very bytes is left alone, so its time of

@@ -1,6 +1,7 @@
 //! A real Kubernetes on a bare machine.
 
 mod api;
+pub mod build_programs;
 pub mod cache;
 mod cgroup;
 pub mod cli;
@@ -17,6 +18,7 @@ mod load_balancer;
 mod network;
 mod node;
 mod node_spec;
+pub mod own_images;
 pub mod packages;
 pub mod parts;
 pub mod paths;

@@ -58,9 +58,10 @@ const PART: Part = Part {
     cold: Duration::from_mins(1),
 };
 
-/// The container runtime: `containerd`, `containerd-shim-runc-v2`, `ctr`.
+/// The container runtime: `containerd`, `containerd-shim-runc-v2`, `ctr`; and our `pause`, which holds a pod open.
 pub const CONTAINERD: Part = Part {
     name: "containerd",
+    packages: "tool ./pause",
     module: "github.com/containerd/containerd/v2",
     // Snapshotters that want C libraries; we use overlayfs.
     tags: "no_btrfs,no_devmapper,no_zfs",
