@@ -1,1 +1,26 @@
-//! Filled in next.
+//! What Cofferdam knows and decides about pods, and nothing else: no clock, no network, no environment.
+//!
+//! ```text
+//! AdmissionReview ──▶ harden::Request ──┐
+//!                                       ├─▶ harden() ──▶ Verdict: Untouched | Hardened (pod, patch, warnings) | Refused
+//! policy.yaml ──────▶ policy::Policy  ──┘       │
+//!                                               └─ walks rules::RULES, each one file in `rules/`
+//! ```
+//!
+//! A pod stays the JSON that came in: rules read and edit it through `pod::Draft`, which writes down every edit as it
+//! is made. Warnings and recorded changes are rendered from those notes, so they cannot tell another story than the
+//! patch does.
+
+pub mod harden;
+pub mod keys;
+pub mod policy;
+pub mod quantity;
+pub mod rules;
+pub mod session;
+
+mod change;
+mod pod;
+mod refusal;
+mod warning;
+
+pub use harden::{Action, Change, Hardened, Reason, Refusal, Request, Scope, Told, Untouched, User, Verdict, harden};

@@ -1,0 +1,117 @@
+//! What was changed in a pod, and how much of it may be told.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::quantity::Quantity;
+
+/// Longest text that is told; the API's own words and quantities are shorter.
+const LONGEST_TOLD: usize = 32;
+
+/// How a field came to its new value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It was missing, or held what the API server fills in by itself: changed silently.
+    Inject,
+    /// It was asked for and is weaker than the profile: changed with a warning.
+    Tighten,
+}
+
+/// One field that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Name of the rule, as in [`crate::rules::RULES`].
+    pub rule: &'static str,
+    /// Path of the field in the pod as it was when the rule ran.
+    pub path: String,
+    /// Whether somebody had asked for the old value.
+    pub action: Action,
+    /// The old value, where there was one that may be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<Told>,
+    /// The new value, where there is one that may be told; a tightened field without one was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<Told>,
+}
+
+/// A value that may be shown in warnings, annotations and logs: a switch, a whole number, a quantity, a word of the
+/// API's own vocabulary (letters and `_`, at most 32 of them), or a list of such words. Everything else an author
+/// wrote could be secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Told(Value);
+
+impl Told {
+    /// Nothing: for what an author wrote freely.
+    pub(crate) fn nothing(_: &Value) -> Option<Self> {
+        None
+    }
+
+    /// A switch or a whole number; `None` for anything else.
+    pub(crate) fn plain(value: &Value) -> Option<Self> {
+        matches!(value, Value::Bool(_)).then(|| Self(value.clone())).or_else(|| value.as_i64().map(Self::from))
+    }
+
+    /// A word, or a list of words, such as a capability or a restart policy; `None` for anything else.
+    pub(crate) fn words(value: &Value) -> Option<Self> {
+        let is_word = |value: &Value| {
+            value.as_str().is_some_and(|text| {
+                !text.is_empty()
+                    && text.len() <= LONGEST_TOLD
+                    && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_')
+            })
+        };
+        let all_words = match value {
+            Value::Array(items) => items.len() <= LONGEST_TOLD && items.iter().all(is_word),
+            other => is_word(other),
+        };
+        all_words.then(|| Self(value.clone()))
+    }
+
+    /// A quantity as its author wrote it, if it is short enough; `None` for what is no quantity.
+    pub(crate) fn amount(value: &Value) -> Option<Self> {
+        Quantity::from_json(value).ok()?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        (text.len() <= LONGEST_TOLD).then_some(Self(Value::String(text)))
+    }
+}
+
+impl From<bool> for Told {
+    fn from(value: bool) -> Self {
+        Self(Value::Bool(value))
+    }
+}
+
+impl From<i64> for Told {
+    fn from(value: i64) -> Self {
+        Self(value.into())
+    }
+}
+
+impl From<&'static str> for Told {
+    fn from(value: &'static str) -> Self {
+        Self(value.into())
+    }
+}
+
+impl From<Quantity> for Told {
+    fn from(value: Quantity) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Value::String(text) => f.write_str(text),
+            Value::Array(items) => {
+                let words: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+                write!(f, "[{}]", words.join(", "))
+            }
+            other => write!(f, "{other}"),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The words that pods, namespaces and Cofferdam exchange: labels, annotations and reserved names.
+
+/// Every key of ours begins with this.
+pub const PREFIX: &str = "cofferdam.dev/";
+
+/// Namespace label: `enforced` turns every pod created in the namespace into a session.
+pub const SESSIONS: &str = "cofferdam.dev/sessions";
+
+/// Pod label: opts a pod in, and holds its session id. Empty asks for a derived id.
+pub const SESSION: &str = "cofferdam.dev/session";
+
+/// Pod label: the policy profile a session is hardened by; [`DEFAULT_PROFILE`] where it is missing.
+pub const PROFILE: &str = "cofferdam.dev/profile";
+
+/// Pod annotation written by us: version, profile and policy digest as JSON.
+pub const HARDENED: &str = "cofferdam.dev/hardened";
+
+/// Pod annotation written by us: what was changed, as a JSON list of at most 4 KiB.
+pub const CHANGES: &str = "cofferdam.dev/changes";
+
+/// Pod annotation written by the agent: what is known about the session's ports.
+pub const ENDPOINTS: &str = "cofferdam.dev/endpoints";
+
+/// The profile of a pod that names none.
+pub const DEFAULT_PROFILE: &str = "default";
+
+/// Names of containers and volumes that begin with this are ours.
+pub const RESERVED_NAME: &str = "cofferdam-";
+
+/// Namespaces whose pods are never hardened: the cluster and Cofferdam itself must start while the webhook is down.
+pub const EXEMPT_NAMESPACES: [&str; 2] = ["cofferdam-system", "kube-system"];
+
+/// The annotation by which a kubelet marks the mirror of a static pod (Kubernetes: static pods).
+pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
+
+/// The group of every kubelet's user (Kubernetes: node authorization).
+pub const KUBELETS: &str = "system:nodes";

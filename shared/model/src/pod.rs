@@ -1,0 +1,135 @@
+//! A pod on its way through the rules: the JSON that came in, and notes of everything done to it.
+//!
+//! Rules never touch the JSON themselves. They read it by typed reads that turn a wrong type into a refusal naming the
+//! field ([`read`]), and change it by edits that write down what they did ([`edit`]). Members that no rule asks for
+//! are carried along untouched, whatever Kubernetes version they come from.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::{
+    change::Change,
+    refusal::{Reason, Refusal},
+};
+
+mod edit;
+mod path;
+mod read;
+
+pub(crate) use path::Path;
+
+/// The pod as changed so far, with the notes.
+pub(crate) struct Draft {
+    root: Value,
+    containers: Rc<[Container]>,
+    rule: &'static str,
+    changes: Vec<Change>,
+    reasons: Vec<Reason>,
+}
+
+/// Where one container stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Container {
+    /// The list it is in.
+    pub(crate) list: List,
+    /// Its place, e.g. `spec.initContainers[0]`.
+    pub(crate) path: Path,
+}
+
+/// The three lists of containers. A rule that walks one walks them all, by [`Draft::containers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    /// What the pod is for.
+    Containers,
+    /// What runs before, and native sidecars.
+    InitContainers,
+    /// What `kubectl debug` adds to a running pod.
+    EphemeralContainers,
+}
+
+impl List {
+    const ALL: [Self; 3] = [Self::Containers, Self::InitContainers, Self::EphemeralContainers];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Containers => "containers",
+            Self::InitContainers => "initContainers",
+            Self::EphemeralContainers => "ephemeralContainers",
+        }
+    }
+}
+
+impl Draft {
+    /// Begins with a copy of the pod.
+    pub(crate) fn new(pod: &Value) -> Self {
+        Self { root: pod.clone(), containers: Rc::from([]), rule: "pod", changes: Vec::new(), reasons: Vec::new() }
+    }
+
+    /// Finds the containers, in the order of [`List`]; a pod without a `spec` is refused.
+    pub(crate) fn find_containers(&mut self) {
+        for object in [Path::of(&["metadata"]), Path::of(&["spec"])] {
+            if !self.is_set(&object) {
+                self.refuse(&object, "is missing");
+            }
+        }
+        let mut containers = Vec::new();
+        for list in List::ALL {
+            for path in self.items(&Path::of(&["spec", list.key()])) {
+                if self.is_object(&path) {
+                    containers.push(Container { list, path });
+                } else {
+                    self.refuse(&path, "must be an object");
+                }
+            }
+        }
+        self.containers = containers.into();
+    }
+
+    /// Everything noted from here on is the doing of this rule.
+    pub(crate) fn enter(&mut self, rule: &'static str) {
+        self.rule = rule;
+    }
+
+    /// Every container of every list: the one way for a rule to reach them.
+    pub(crate) fn containers(&self) -> Rc<[Container]> {
+        Rc::clone(&self.containers)
+    }
+
+    /// Notes that the pod cannot be made safe, and why; said once for each field and sentence.
+    pub(crate) fn refuse(&mut self, field: &Path, message: impl Into<String>) {
+        let (field, message) = (field.to_string(), message.into());
+        if !self.reasons.iter().any(|reason| reason.field == field && reason.message == message) {
+            self.reasons.push(Reason { rule: self.rule, field, message });
+        }
+    }
+
+    /// What was changed so far.
+    pub(crate) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Whether a rule has changed this very field.
+    pub(crate) fn has_changed(&self, field: &Path) -> bool {
+        let field = field.to_string();
+        self.changes.iter().any(|change| change.path == field)
+    }
+
+    /// Whether there is a reason against the pod yet.
+    pub(crate) fn is_refused(&self) -> bool {
+        !self.reasons.is_empty()
+    }
+
+    /// The reasons against the pod.
+    pub(crate) fn into_refusal(self) -> Refusal {
+        Refusal { reasons: self.reasons }
+    }
+
+    /// The changed pod and what was changed, or the reasons against it.
+    pub(crate) fn finish(self) -> Result<(Value, Vec<Change>), Refusal> {
+        if self.is_refused() { Err(self.into_refusal()) } else { Ok((self.root, self.changes)) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

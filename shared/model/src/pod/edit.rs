@@ -1,0 +1,203 @@
+//! Edits. Each writes down what it did, so warnings and recorded changes are as true as the patch.
+
+use serde_json::{Map, Value};
+
+use super::{Draft, Path, path::Step};
+use crate::{
+    change::{Action, Change, Told},
+    quantity::Quantity,
+};
+
+/// A value that a rule may demand. Its kind also says how much of the value that it replaces may be told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Setting {
+    /// true or false
+    Switch(bool),
+    /// a whole number
+    Number(i64),
+    /// a word of the API's vocabulary
+    Word(&'static str),
+    /// a quantity
+    Amount(Quantity),
+}
+
+/// How much of a value may be told.
+pub(crate) type Tell = fn(&Value) -> Option<Told>;
+
+impl Draft {
+    /// The field must be `want`: injected where it is missing, tightened where it is anything else.
+    pub(crate) fn require(&mut self, path: &Path, want: impl Into<Setting>) {
+        let want = want.into();
+        match self.holds(path, want) {
+            None => self.inject(path, want),
+            Some(false) => self.tighten(path, want),
+            Some(true) => {}
+        }
+    }
+
+    /// As [`Draft::require`], for a field that the API server itself fills with `default`: nobody asked for that
+    /// value, so it counts as missing.
+    pub(crate) fn require_over(&mut self, path: &Path, want: impl Into<Setting>, default: impl Into<Setting>) {
+        if self.holds(path, default.into()) == Some(true) {
+            let want = want.into();
+            if self.holds(path, want) == Some(false) {
+                self.inject(path, want);
+            }
+        } else {
+            self.require(path, want);
+        }
+    }
+
+    /// Sets a field that nobody asked to be otherwise.
+    pub(crate) fn inject(&mut self, path: &Path, want: impl Into<Setting>) {
+        self.put(path, want.into(), Action::Inject);
+    }
+
+    /// Sets a field that was asked to be weaker.
+    pub(crate) fn tighten(&mut self, path: &Path, want: impl Into<Setting>) {
+        self.put(path, want.into(), Action::Tighten);
+    }
+
+    /// Sets a field to a list or an object, telling what `tell` finds fit of it.
+    pub(crate) fn write(&mut self, path: &Path, value: Value, action: Action, tell: Tell) {
+        let new = tell(&value);
+        if let Some(slot) = slot(&mut self.root, path) {
+            let old = std::mem::replace(slot, value);
+            self.note(path, action, tell(&old), new);
+        }
+    }
+
+    /// Appends to a list, which is made where there is none; an item is not for telling.
+    pub(crate) fn append(&mut self, list: &Path, value: Value) {
+        let Some(slot) = slot(&mut self.root, list) else { return };
+        if slot.is_null() {
+            *slot = Value::Array(Vec::new());
+        }
+        if let Value::Array(items) = slot {
+            items.push(value);
+            let index = items.len() - 1;
+            self.note(&list.index(index), Action::Inject, None, None);
+        }
+    }
+
+    /// Removes a field, telling what `tell` finds fit of it.
+    pub(crate) fn remove(&mut self, path: &Path, action: Action, tell: Tell) {
+        let Some((Step::Key(key), parent)) = path.steps().split_last() else { return };
+        let parent = path.prefix(parent.len());
+        if let Some(Value::Object(members)) = slot_if_there(&mut self.root, &parent)
+            && let Some(old) = members.remove(key.as_ref())
+        {
+            self.note(path, action, tell(&old), None);
+        }
+    }
+
+    /// Removes items of a list, given in ascending order.
+    pub(crate) fn remove_items(&mut self, list: &Path, indices: &[usize], action: Action, tell: Tell) {
+        let mut removed = Vec::new();
+        if let Some(Value::Array(items)) = slot_if_there(&mut self.root, list) {
+            // From the end, so that the other numbers stay true.
+            for &index in indices.iter().rev() {
+                if index < items.len() {
+                    removed.push((index, items.remove(index)));
+                }
+            }
+        }
+        for (index, old) in removed.into_iter().rev() {
+            self.note(&list.index(index), action, tell(&old), None);
+        }
+    }
+
+    /// Whether the field is `want`; `None` where it is missing or of another type (which is then refused).
+    fn holds(&mut self, path: &Path, want: Setting) -> Option<bool> {
+        match want {
+            Setting::Switch(want) => self.switch(path).map(|is| is == want),
+            Setting::Number(want) => self.number(path).map(|is| is == want),
+            Setting::Word(want) => self.text(path).map(|is| is == want),
+            Setting::Amount(want) => self.amount(path).map(|is| is == want),
+        }
+    }
+
+    fn put(&mut self, path: &Path, want: Setting, action: Action) {
+        if let Some(slot) = slot(&mut self.root, path) {
+            let old = std::mem::replace(slot, want.value());
+            self.note(path, action, want.told_of(&old), Some(want.told()));
+        }
+    }
+
+    fn note(&mut self, path: &Path, action: Action, old: Option<Told>, new: Option<Told>) {
+        self.changes.push(Change { rule: self.rule, path: path.to_string(), action, old, new });
+    }
+}
+
+impl Setting {
+    fn value(self) -> Value {
+        match self {
+            Self::Switch(value) => value.into(),
+            Self::Number(value) => value.into(),
+            Self::Word(value) => value.into(),
+            Self::Amount(value) => value.to_string().into(),
+        }
+    }
+
+    fn told(self) -> Told {
+        match self {
+            Self::Switch(value) => value.into(),
+            Self::Number(value) => value.into(),
+            Self::Word(value) => value.into(),
+            Self::Amount(value) => value.into(),
+        }
+    }
+
+    fn told_of(self, old: &Value) -> Option<Told> {
+        match self {
+            Self::Switch(_) | Self::Number(_) => Told::plain(old),
+            Self::Word(_) => Told::words(old),
+            Self::Amount(_) => Told::amount(old),
+        }
+    }
+}
+
+impl From<bool> for Setting {
+    fn from(value: bool) -> Self {
+        Self::Switch(value)
+    }
+}
+
+impl From<i64> for Setting {
+    fn from(value: i64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<&'static str> for Setting {
+    fn from(value: &'static str) -> Self {
+        Self::Word(value)
+    }
+}
+
+impl From<Quantity> for Setting {
+    fn from(value: Quantity) -> Self {
+        Self::Amount(value)
+    }
+}
+
+/// The place itself, with the objects on the way made where they are missing; `None` where something else is in the
+/// way, which the read before the edit has refused.
+fn slot<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
+    path.steps().iter().try_fold(root, |value, step| match step {
+        Step::Key(key) => {
+            if value.is_null() {
+                *value = Value::Object(Map::new());
+            }
+            Some(value.as_object_mut()?.entry(key.as_ref()).or_insert(Value::Null))
+        }
+        Step::Index(index) => value.as_array_mut()?.get_mut(*index),
+    })
+}
+
+fn slot_if_there<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
+    path.steps().iter().try_fold(root, |value, step| match step {
+        Step::Key(key) => value.as_object_mut()?.get_mut(key.as_ref()),
+        Step::Index(index) => value.as_array_mut()?.get_mut(*index),
+    })
+}

@@ -1,0 +1,89 @@
+//! The policy: what a session may at most be, profile by profile.
+//!
+//! One typed YAML file. Every key has a default, so a file says only what differs; a key that nothing reads stops the
+//! program instead of protecting nothing. The file in `manifests/base/policy.yaml` is compiled in and holds where no
+//! other is given.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use sha2::{Digest, Sha256};
+
+use crate::quantity::Quantity;
+
+mod check;
+mod error;
+mod file;
+mod profile;
+mod suggest;
+
+pub use error::PolicyError;
+pub use profile::{AppArmor, Ceilings, Lifetime, PodCeilings, Profile, Request, Requests, Resources, RunAs, Scratch};
+pub(crate) use suggest::nearest;
+
+/// The policy that ships in the manifests.
+const BUILT_IN: &str = include_str!("../../../manifests/base/policy.yaml");
+
+/// What a policy file is called in messages when it is the one compiled in.
+const BUILT_IN_NAME: &str = "the built-in policy";
+
+/// Hex digits of a digest that are kept: enough to tell two policies apart by eye and by metric.
+const DIGEST_LENGTH: usize = 12;
+
+/// Log lines of a container count against its ephemeral storage too; a kubelet keeps up to 50 MiB of them by default.
+const LOG_MARGIN: &str = "64Mi";
+
+/// A checked policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    profiles: BTreeMap<String, Profile>,
+    digest: String,
+}
+
+impl Policy {
+    /// Reads and checks a policy. `file_name` is only for messages.
+    pub fn parse(file_name: &str, text: &str) -> Result<Self, PolicyError> {
+        Ok(Self { profiles: file::read(file_name, text)?, digest: digest(text) })
+    }
+
+    /// The policy that holds where none is given.
+    #[must_use]
+    pub fn built_in() -> Self {
+        #[expect(clippy::expect_used, reason = "compiled in, and a test reads it")]
+        Self::parse(BUILT_IN_NAME, BUILT_IN).expect("the built-in policy is valid")
+    }
+
+    /// The profile of that name.
+    #[must_use]
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.get(name)
+    }
+
+    /// The names of all profiles, in order.
+    pub fn profile_names(&self) -> impl Iterator<Item = &str> {
+        self.profiles.keys().map(String::as_str)
+    }
+
+    /// The first 12 hex digits of the file's SHA-256: which policy hardened a pod.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+fn digest(text: &str) -> String {
+    let mut digest = String::new();
+    for byte in Sha256::digest(text.as_bytes()).iter().take(DIGEST_LENGTH / 2) {
+        // Writing to a string cannot fail.
+        let _ = write!(digest, "{byte:02x}");
+    }
+    digest
+}
+
+/// A quantity of ours, written in this source.
+fn constant(text: &str) -> Quantity {
+    #[expect(clippy::expect_used, reason = "only called with literals, each of which a test reads")]
+    Quantity::parse(text).expect("a quantity in the source is valid")
+}
+
+#[cfg(test)]
+mod tests;

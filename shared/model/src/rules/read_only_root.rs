@@ -1,0 +1,22 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | readOnlyRootFilesystem | true | inject/tighten |
+//!
+//! Directories that programs write to come back as scratch volumes, by [`super::scratch`].
+
+use super::{Inject, Rule, Tighten};
+use crate::{harden::Context, pod::Draft};
+
+pub(super) const RULE: Rule = Rule {
+    name: "read-only-root",
+    holds: "readOnlyRootFilesystem is true in every container",
+    effects: &[Inject, Tighten],
+    source: "Kubernetes: Configure a Security Context for a Pod or Container",
+    apply,
+};
+
+fn apply(pod: &mut Draft, _: &Context<'_>) {
+    for container in pod.containers().iter() {
+        pod.require(&container.path.at(&["securityContext", "readOnlyRootFilesystem"]), true);
+    }
+}
