@@ -1,0 +1,49 @@
+//! The bounds of a listener.
+
+use std::time::Duration;
+
+/// Every bound of a listener. What a client can make us hold is at most these numbers multiplied.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at the same time; the next one waits in the kernel's queue until a place is free.
+    pub connections: usize,
+    /// From accept to the end of the TLS handshake.
+    pub handshake: Duration,
+    /// From the first byte of a request to the end of its head.
+    pub head: Duration,
+    /// From the end of the head to the end of the body. With `head` and `write` this bounds a whole request.
+    pub body: Duration,
+    /// How long a client may refuse to take any byte of an answer.
+    pub write: Duration,
+    /// How long a connection may lie idle, also before its first request.
+    pub idle: Duration,
+    /// How long a closed connection is still read from, so that a client in the middle of sending can read its answer:
+    /// closing a socket with unread bytes resets it, and a reset destroys what the client has not read yet.
+    pub linger: Duration,
+    /// How long requests in flight may take once the listener is closed.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // A connection costs up to 64 KiB of read buffer and some 40 KiB of TLS: about 50 MiB in all.
+            connections: 512,
+            // Two round trips and one signature; anything longer is no client of ours.
+            handshake: Duration::from_secs(5),
+            // The API server waits at most 30 s for a webhook, and 3 s as we are configured.
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(10),
+            write: Duration::from_secs(10),
+            // Longer than the 90 s after which a Go client drops an idle connection, so that it is the client who
+            // closes: a server that closes first may do so while a request is on its way, and a POST is not repeated.
+            idle: Duration::from_mins(2),
+            linger: Duration::from_secs(5),
+            drain: Duration::from_secs(15),
+        }
+    }
+}
+
+/// What a connection reads ahead, and thereby the longest request head. hyper's own default of about 400 KiB, times
+/// the connections, would be 200 MiB.
+pub(super) const READ_BUFFER_BYTES: usize = 64 * 1024;

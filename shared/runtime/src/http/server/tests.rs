@@ -1,0 +1,146 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::StatusCode;
+use prometheus::Registry;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+
+use super::*;
+use crate::http::{Counts, reply};
+
+fn server(limits: Limits) -> Server {
+    let counts = Counts::register(&Registry::new()).unwrap().of("test");
+    Server { tls: None, limits, counts, phases: Phases::default() }
+}
+
+async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+async fn hello(_: Request<Incoming>) -> Reply {
+    reply::text(StatusCode::OK, "hello")
+}
+
+/// Asks once on a connection of its own and returns everything that came back.
+async fn ask(address: SocketAddr) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// Fails as often as told, then accepts.
+struct Failing {
+    listener: TcpListener,
+    failures: AtomicUsize,
+}
+
+impl Accept for Failing {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let left = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if left.is_ok() {
+            return Err(io::Error::other("no file descriptors left"));
+        }
+        self.listener.accept().await
+    }
+}
+
+#[tokio::test]
+async fn accept_errors_are_counted_and_do_not_end_the_listener() {
+    let (listener, address) = listen().await;
+    let server = server(Limits::default());
+    let (phases, counts) = (server.phases.clone(), server.counts.clone());
+    let serving = tokio::spawn(server.serve_on(Failing { listener, failures: AtomicUsize::new(2) }, hello));
+    assert!(ask(address).await.unwrap().ends_with("hello\n"));
+    assert_eq!(counts.accept_errors.get(), 2);
+    phases.close.cancel();
+    assert_eq!(serving.await.unwrap(), Drained { cut_off: 0 });
+}
+
+#[test]
+fn the_pause_after_accept_errors_grows_to_a_second_and_stays_there() {
+    let mut pause = ACCEPT_PAUSE.0;
+    let pauses: Vec<_> = std::iter::repeat_with(|| {
+        let now = pause;
+        pause = longer(pause);
+        now.as_millis()
+    })
+    .take(7)
+    .collect();
+    assert_eq!(pauses, [50, 100, 200, 400, 800, 1000, 1000]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_connections_than_allowed_are_served_at_once_and_all_are_served_in_the_end() {
+    let (listener, address) = listen().await;
+    let server = server(Limits { connections: 2, ..Limits::default() });
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&most);
+    tokio::spawn(server.serve(listener, move |_| {
+        let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            now.fetch_sub(1, Ordering::SeqCst);
+            reply::text(StatusCode::OK, "hello")
+        }
+    }));
+    let clients: Vec<_> = (0..20).map(|_| tokio::spawn(ask(address))).collect();
+    for client in clients {
+        assert!(client.await.unwrap().unwrap().ends_with("hello\n"));
+    }
+    assert_eq!(seen.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_request_in_flight_is_answered_after_the_listener_is_closed() {
+    let (listener, address) = listen().await;
+    let server = server(Limits::default());
+    let phases = server.phases.clone();
+    let (entered, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let gates = (Arc::clone(&entered), Arc::clone(&go_on));
+    let serving = tokio::spawn(server.serve(listener, move |_| {
+        let (entered, go_on) = gates.clone();
+        async move {
+            entered.notify_one();
+            go_on.notified().await;
+            reply::text(StatusCode::OK, "hello")
+        }
+    }));
+    let client = tokio::spawn(ask(address));
+    entered.notified().await;
+    phases.close.cancel();
+    // The listener is closed as soon as the loop has noticed, and a connection it never saw is refused.
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    go_on.notify_one();
+    assert!(client.await.unwrap().unwrap().ends_with("hello\n"));
+    assert_eq!(serving.await.unwrap(), Drained { cut_off: 0 });
+}
+
+#[tokio::test]
+async fn a_request_that_outlives_the_drain_is_cut_off_and_told() {
+    let (listener, address) = listen().await;
+    let server = server(Limits { drain: Duration::ZERO, ..Limits::default() });
+    let phases = server.phases.clone();
+    let entered = Arc::new(Notify::new());
+    let gate = Arc::clone(&entered);
+    let serving = tokio::spawn(server.serve(listener, move |_| {
+        let entered = Arc::clone(&gate);
+        async move {
+            entered.notify_one();
+            std::future::pending().await
+        }
+    }));
+    let client = tokio::spawn(ask(address));
+    entered.notified().await;
+    phases.close.cancel();
+    assert_eq!(serving.await.unwrap(), Drained { cut_off: 1 });
+    assert_eq!(client.await.unwrap().unwrap(), "");
+}
