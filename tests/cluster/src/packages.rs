@@ -49,7 +49,8 @@ pub const RUNTIME: &[Package] = &[
 
 /// What it takes to build a part that is partly C and filters system calls.
 pub const SECCOMP: &[Package] = &[
-    program("gcc", "gcc"),
+    // A compiler may come without the library that every program is linked with.
+    program("gcc", "gcc libc6-dev"),
     program("pkg-config", "pkg-config"),
     Package { shows: Shows::Library("libseccomp"), name: "libseccomp-dev" },
 ];

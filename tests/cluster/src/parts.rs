@@ -83,7 +83,8 @@ pub const CNI: Part = Part {
 pub const KUBE_ROUTER: Part = Part {
     name: "kube-router",
     module: "github.com/cloudnativelabs/kube-router/v2",
-    cold: Duration::from_secs(80),
+    ldflags: "-X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=v{version}",
+    cold: Duration::from_secs(105),
     ..PART
 };
 
@@ -101,8 +102,48 @@ pub const KUBERNETES: Part = Part {
     ..PART
 };
 
+/// What starts the containers: `runc`. Distributions ship one that is too old for `hostUsers: false` (1.2 or later).
+pub const RUNC: Part = Part {
+    name: "runc",
+    module: "github.com/opencontainers/runc",
+    tags: "seccomp,netgo,osusergo,urfave_cli_no_docs",
+    // Static: it starts containers in root file systems that have no libraries, or others.
+    ldflags: "-extldflags -static",
+    needs: packages::SECCOMP,
+    cold: Duration::from_secs(15),
+    ..PART
+};
+
+/// The cluster's name server: `coredns`.
+pub const COREDNS: Part = Part {
+    name: "coredns",
+    module: "github.com/coredns/coredns",
+    packages: ".",
+    cold: Duration::from_secs(55),
+    ..PART
+};
+
+/// Renders charts: `helm`.
+pub const HELM: Part = Part {
+    name: "helm",
+    module: "helm.sh/helm/v3",
+    ldflags: "-X helm.sh/helm/v3/internal/version.version=v{version}",
+    cold: Duration::from_secs(45),
+    ..PART
+};
+
+/// cert-manager's controller, injector and webhook in one program, `cert-manager`, with the name as first argument.
+pub const CERT_MANAGER: Part = Part {
+    name: "cert-manager",
+    module: "github.com/cert-manager/cert-manager",
+    packages: ".",
+    ldflags: "-X github.com/cert-manager/cert-manager/pkg/util.AppVersion=v{version}",
+    cold: Duration::from_secs(90),
+    ..PART
+};
+
 /// Every part, each at its newest version.
-pub const ALL: &[Part] = &[KUBERNETES, CONTAINERD, CNI, KUBE_ROUTER];
+pub const ALL: &[Part] = &[KUBERNETES, CONTAINERD, RUNC, CNI, KUBE_ROUTER, COREDNS, HELM, CERT_MANAGER];
 
 /// The files that pin an older Kubernetes. One more is its name here and it and its `.sum` beside `go.mod`.
 const OLDER_KUBERNETES: &[&str] = &["v1.34.mod"];

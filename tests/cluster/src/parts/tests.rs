@@ -180,3 +180,12 @@ fn the_oldest_and_the_newest_kubernetes_are_there_and_another_is_refused_by_nami
     let error = kubernetes("1.3").unwrap_err();
     assert_eq!(error.to_string(), format!("no Kubernetes 1.3 here; there is {}", versions.join(", ")));
 }
+
+#[test]
+fn no_two_parts_bring_a_program_of_the_same_name() {
+    let mut names: Vec<&str> = ALL.iter().flat_map(|part| [&[part.name], part.links].concat()).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
