@@ -17,6 +17,9 @@ mod tests;
 
 use parse::{Copy, Instruction};
 
+/// What other builders set before the first instruction of an image that starts from nothing.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Why a Containerfile gives no image. Each message is whole: it names the cause too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -105,7 +108,8 @@ impl Containerfile {
     pub fn image(&self, reference: Reference, context: &Path) -> Result<Image, ContainerfileError> {
         let context =
             fs::canonicalize(context).map_err(|cause| ContainerfileError::Read { path: context.to_owned(), cause })?;
-        let mut build = Build { context, layer: Layer::new(), config: Config::default() };
+        let config = Config { env: vec![format!("PATH={DEFAULT_PATH}")], ..Config::default() };
+        let mut build = Build { context, layer: Layer::new(), config };
         for (line, instruction) in &self.instructions {
             build.run(instruction).map_err(|problem| ContainerfileError::Line {
                 path: self.path.clone(),

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod cluster;
 pub mod containerfile;
 mod control_plane;
+pub mod debian;
 pub mod error;
 pub mod gate;
 mod hold;

@@ -65,18 +65,6 @@ pub fn named_user_image(reference: &str) -> Result<PathBuf, OwnImageError> {
     fixture(reference, Config { entrypoint: vec!["/fixture".to_owned()], user: "app".to_owned(), ..Config::default() })
 }
 
-/// Makes the image that holds a pod's namespaces open, from the same program.
-pub fn pause_image(reference: &str) -> Result<PathBuf, OwnImageError> {
-    fixture(
-        reference,
-        Config {
-            entrypoint: vec!["/fixture".to_owned(), "sleep".to_owned()],
-            user: "65535:65535".to_owned(),
-            ..Config::default()
-        },
-    )
-}
-
 fn fixture(reference: &str, config: Config) -> Result<PathBuf, OwnImageError> {
     let reference = reference.parse()?;
     let programs = build_programs(workspace())?;

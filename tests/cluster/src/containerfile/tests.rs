@@ -69,7 +69,7 @@ USER 65532:65532
 ENV A=1 B="two words" \
     # a comment does not end the instruction
     C='$3'
-ENV A=one
+ENV A=one PATH=/bin
 LABEL org.example.title=Title "org.example.text"="a \"quoted\" \$5"
 EXPOSE 8443 53/udp
 WORKDIR /srv
@@ -85,7 +85,7 @@ CMD ["a b"]
         Config {
             user: "65532:65532".into(),
             exposed_ports: BTreeSet::from(["8443/tcp".into(), "53/udp".into()]),
-            env: vec!["A=one".into(), "B=two words".into(), "C=$3".into()],
+            env: vec!["PATH=/bin".into(), "A=one".into(), "B=two words".into(), "C=$3".into()],
             entrypoint: vec!["/bin/one".into(), "--flag".into()],
             cmd: vec!["a b".into()],
             working_dir: "/srv/data".into(),
@@ -95,6 +95,12 @@ CMD ["a b"]
             ]),
         }
     );
+}
+
+#[test]
+fn an_image_without_a_path_gets_the_usual_one() {
+    let image = Fixture::new("FROM scratch").build().unwrap();
+    assert_eq!(image.config.env, ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]);
 }
 
 #[test]
