@@ -1,2 +1,7 @@
-//! Filled in next.
-fn main() {}
+//! The program `cofferdam-webhook`; what it does is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cofferdam_webhook::run(std::env::args_os())
+}

@@ -5,13 +5,15 @@ use std::time::Duration;
 use bytes::Buf;
 use http_body_util::BodyExt;
 
-use super::budget::{Budget, Share};
+use super::budget::{Budget, Exhausted, Share};
 
 /// A whole request body, and the memory it was granted.
 #[derive(Debug)]
 pub struct Body {
-    bytes: Vec<u8>,
-    share: Share,
+    /// The body.
+    pub bytes: Vec<u8>,
+    /// What it holds of the budget; whoever builds something from the body takes the memory for that here.
+    pub share: Share,
 }
 
 /// Why there is no body. None of the messages quotes the request.
@@ -37,16 +39,9 @@ pub enum BodyError {
     Broken,
 }
 
-impl Body {
-    /// The body.
-    #[must_use]
-    pub fn as_slice(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Takes `bytes` more of the budget for what will be built from the body, until the body is dropped.
-    pub fn reserve(&mut self, bytes: usize) -> Result<(), BodyError> {
-        self.share.take(bytes).map_err(|_| BodyError::Exhausted)
+impl From<Exhausted> for BodyError {
+    fn from(_: Exhausted) -> Self {
+        Self::Exhausted
     }
 }
 
@@ -82,7 +77,7 @@ where
         if length > bytes.capacity() {
             // Doubling by hand, so that what is taken from the budget is what is really allocated.
             let capacity = length.next_power_of_two().min(max_bytes);
-            share.take(capacity - bytes.capacity()).map_err(|_| BodyError::Exhausted)?;
+            share.take(capacity - bytes.capacity())?;
             bytes.reserve_exact(capacity - bytes.len());
         }
         while data.has_remaining() {
@@ -152,7 +147,7 @@ mod tests {
     async fn a_body_of_exactly_the_bound_is_read_and_one_byte_more_is_not() {
         let budget = Budget::new(1000);
         let whole = read(pieces(10, true), 100, SECOND, &budget).await.unwrap();
-        assert_eq!(whole.as_slice(), [b'x'; 100]);
+        assert_eq!(whole.bytes, [b'x'; 100]);
         let over = read(pieces(11, true), 100, SECOND, &budget).await;
         assert_eq!(over.unwrap_err(), BodyError::TooLarge { max_bytes: 100 });
     }
@@ -177,7 +172,7 @@ mod tests {
         assert_eq!(second.unwrap_err(), BodyError::Exhausted);
         drop(first);
         let mut third = read(pieces(10, true), 100, SECOND, &budget).await.unwrap();
-        assert_eq!(third.reserve(51), Err(BodyError::Exhausted));
-        assert_eq!(third.reserve(50), Ok(()));
+        assert_eq!(third.share.take(51), Err(Exhausted));
+        assert_eq!(third.share.take(50), Ok(()));
     }
 }

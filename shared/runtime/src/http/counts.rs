@@ -45,7 +45,7 @@ impl HandshakeFailure {
         match self {
             Self::Timeout => "timeout",
             Self::Closed => "closed",
-            Self::RefusedByClient => "refused_by_client",
+            Self::RefusedByClient => "refused-by-client",
             Self::Protocol => "protocol",
         }
     }
@@ -72,7 +72,7 @@ impl Counts {
             )?,
             handshake_failures: counter(
                 "tls_handshake_failures_total",
-                "TLS handshakes that failed, by reason; refused_by_client mostly means an untrusted certificate.",
+                "TLS handshakes that failed, by reason; refused-by-client mostly means an untrusted certificate.",
                 &["listener", "reason"],
             )?,
             connection_errors: counter(

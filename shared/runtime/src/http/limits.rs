@@ -27,8 +27,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // A connection costs up to 64 KiB of read buffer and some 40 KiB of TLS: about 50 MiB in all.
-            connections: 512,
+            // A connection costs up to 64 KiB of read buffer and some 40 KiB of TLS: about 25 MiB in all.
+            connections: 256,
             // Two round trips and one signature; anything longer is no client of ours.
             handshake: Duration::from_secs(5),
             // The API server waits at most 30 s for a webhook, and 3 s as we are configured.

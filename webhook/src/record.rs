@@ -1,0 +1,163 @@
+//! The record of a decision: one log line that says who asked for what and what became of it (case B103).
+//!
+//! Names and field paths, never a value: an environment, an argument or an annotation may be a secret (case B101).
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use cofferdam_model::{Hardened, Refusal, Verdict};
+use serde_json::Value;
+
+use crate::admit::{Entry, Outcome};
+use crate::review::Review;
+
+/// Longest text of one field of the line, in bytes. Names are at most 253 long; user names and paths have no bound.
+const LONGEST: usize = 4096;
+
+/// What is known about a decision and may be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    uid: String,
+    scope: &'static str,
+    namespace: String,
+    name: String,
+    user: String,
+    dry_run: bool,
+    verdict: &'static str,
+    session: String,
+    profile: String,
+    rules: String,
+    paths: String,
+}
+
+impl Record {
+    /// What the review itself says.
+    #[must_use]
+    pub fn new(entry: Entry, review: &Review<'_>) -> Self {
+        Self {
+            uid: review.uid.clone(),
+            scope: entry.as_str(),
+            namespace: review.namespace.clone(),
+            name: review.name.clone(),
+            user: review.user_info.username.clone(),
+            dry_run: review.dry_run,
+            ..Self::default()
+        }
+    }
+
+    /// With the pod's name, if the review does not say it; where the API server has yet to make one, its beginning
+    /// and five stars for the rest.
+    #[must_use]
+    pub fn of_pod(mut self, pod: &Value) -> Self {
+        let member = |key| pod.get("metadata")?.get(key)?.as_str().filter(|text| !text.is_empty());
+        if self.name.is_empty() {
+            let made = || member("generateName").map(|beginning| format!("{beginning}*****"));
+            self.name = member("name").map(str::to_owned).or_else(made).unwrap_or_default();
+        }
+        self
+    }
+
+    /// With the rules that had something to say and the fields they said it about.
+    #[must_use]
+    pub fn of_verdict(mut self, verdict: &Verdict) -> Self {
+        match verdict {
+            Verdict::Untouched(_) => {}
+            Verdict::Hardened(Hardened { changes, session, profile, .. }) => {
+                session.as_str().clone_into(&mut self.session);
+                profile.clone_into(&mut self.profile);
+                self.rules = list(changes.iter().map(|change| change.rule));
+                self.paths = list(changes.iter().map(|change| change.path.as_str()));
+            }
+            Verdict::Refused(Refusal { reasons }) => {
+                self.rules = list(reasons.iter().map(|reason| reason.rule));
+                self.paths = list(reasons.iter().map(|reason| reason.field.as_str()));
+            }
+        }
+        self
+    }
+
+    /// With the outcome.
+    #[must_use]
+    pub fn named(mut self, outcome: Outcome) -> Self {
+        self.verdict = outcome.as_str();
+        self
+    }
+
+    /// The request's uid.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The names of the rules, each once, with spaces between.
+    #[must_use]
+    pub fn rules(&self) -> &str {
+        &self.rules
+    }
+
+    /// Writes the line.
+    pub fn write(&self) {
+        let Self { uid, scope, namespace, name, user, dry_run, verdict, session, profile, rules, paths } = self;
+        tracing::info!(
+            uid = short(uid),
+            namespace = short(namespace),
+            name = short(name),
+            user = short(user),
+            dry_run,
+            scope,
+            verdict,
+            session,
+            profile = short(profile),
+            rules,
+            paths,
+            "decided"
+        );
+    }
+}
+
+/// Each once, in the order they came, as many as fit.
+fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut seen = HashSet::new();
+    let (mut line, mut left_out) = (String::new(), 0);
+    for word in words.filter(|word| seen.insert(*word)) {
+        if left_out > 0 || line.len() + word.len() > LONGEST {
+            left_out += 1;
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if left_out > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(line, " and {left_out} more");
+    }
+    line
+}
+
+fn short(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_names_each_word_once_and_counts_what_does_not_fit() {
+        assert_eq!(list(["a", "b", "a"].into_iter()), "a b");
+        let long = "x".repeat(LONGEST - 1);
+        assert_eq!(list([long.as_str(), "yy", "z"].into_iter()), format!("{long} and 2 more"));
+    }
+
+    #[test]
+    fn a_pod_whose_name_is_yet_to_be_made_is_named_by_its_beginning() {
+        let name = |pod: Value| Record::default().of_pod(&pod).name;
+        assert_eq!(name(serde_json::json!({"metadata": {"generateName": "job-"}})), "job-*****");
+        assert_eq!(name(serde_json::json!({"metadata": {"name": "a", "generateName": "job-"}})), "a");
+        assert_eq!(name(Value::Null), "");
+        let given = Record { name: "given".to_owned(), ..Record::default() };
+        assert_eq!(given.of_pod(&serde_json::json!({"metadata": {"name": "a"}})).name, "given");
+    }
+}

@@ -1,0 +1,186 @@
+//! The life of the server: from binding its ports to the last answer.
+
+use std::convert::identity;
+use std::future::ready;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cofferdam_certs::{ReloadError, Reloader, server_config};
+use cofferdam_runtime::admin;
+use cofferdam_runtime::http::{Counts, Drained, Limits, Phases, Server};
+use cofferdam_runtime::metrics::Metrics as Registry;
+use cofferdam_runtime::ready::Readiness;
+use cofferdam_runtime::stop::Stop;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::admit::Admission;
+use crate::config::Config;
+use crate::metrics::Metrics;
+
+/// The one protocol that is spoken inside TLS.
+const PROTOCOLS: [&str; 1] = ["http/1.1"];
+
+/// A server that answers.
+#[derive(Debug)]
+pub struct Running {
+    /// Where admission reviews are answered.
+    pub address: SocketAddr,
+    /// Where the admin port is.
+    pub admin_address: SocketAddr,
+    life: JoinHandle<Result<(), ServeError>>,
+}
+
+/// Why the server does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// No threads, no signal handlers.
+    #[error("the operating system does not let the program start")]
+    Runtime(#[source] io::Error),
+    /// A port cannot be had.
+    #[error("cannot listen on {address}; is the port taken?")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Certificate or key cannot be served.
+    #[error(transparent)]
+    Certificate(#[from] ReloadError),
+    /// The cryptography does not know our versions of TLS.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] rustls::Error),
+    /// Two metrics have one name.
+    #[error("metrics cannot be registered")]
+    Metrics(#[from] prometheus::Error),
+    /// A part that lives as long as the server has ended before it.
+    #[error("the {part} ended by itself; the program cannot go on without it")]
+    EndedEarly {
+        /// Which.
+        part: &'static str,
+    },
+    /// A second signal, or requests that outlived the drain.
+    #[error("stopped before all requests were answered")]
+    CutOff,
+}
+
+/// Starts a server; it answers when this returns. `stop` ends it: see [`Running::wait`].
+pub async fn start(config: Config, stop: Stop) -> Result<Running, ServeError> {
+    config.log();
+    let Config {
+        policy,
+        policy_source: _,
+        certificate,
+        server_names,
+        certificate_poll,
+        listen,
+        admin_listen,
+        drain_delay,
+        drain_timeout,
+    } = config;
+    let registry = Registry::new("cofferdam_webhook", env!("CARGO_PKG_VERSION"))?;
+    let metrics = Metrics::register(registry.registry(), policy.digest())?;
+    let counts = Counts::register(registry.registry())?;
+    let limits = Limits { drain: drain_timeout, ..Limits::default() };
+
+    let reloader = Reloader::load(certificate, server_names, SystemTime::now())?;
+    let current = reloader.current();
+    metrics.certificate_expires(current.expires_unix_seconds());
+    let tls = Arc::new(server_config(Arc::clone(&current), &PROTOCOLS)?);
+
+    let readiness = Readiness::new();
+    let listening = readiness.gate("listener");
+    let (admin_listener, admin_address) = bind(admin_listen).await?;
+    let (listener, address) = bind(listen).await?;
+
+    let admin = Server { tls: None, limits: limits.clone(), counts: counts.of("admin"), phases: Phases::default() };
+    let reviews =
+        Server { tls: Some(tls), limits: limits.clone(), counts: counts.of("reviews"), phases: Phases::default() };
+    let (admin_phases, phases) = (admin.phases.clone(), reviews.phases.clone());
+
+    let its_readiness = readiness.clone();
+    let admin = tokio::spawn(
+        admin.serve(admin_listener, move |request| ready(admin::answer(&request, &its_readiness, &registry))),
+    );
+    let admission = Arc::new(Admission::new(policy, metrics.clone(), limits.body));
+    let reviews = tokio::spawn(reviews.serve(listener, move |request| {
+        let admission = Arc::clone(&admission);
+        async move { admission.answer(request).await }
+    }));
+    let renewals = tokio::spawn(reloader.run(certificate_poll, move |outcome| {
+        metrics.certificate_looked_at(outcome);
+        metrics.certificate_expires(current.expires_unix_seconds());
+    }));
+    listening.open();
+
+    let parts = Parts { reviews, admin, renewals };
+    let life = tokio::spawn(live(parts, stop, readiness, phases, admin_phases, drain_delay));
+    Ok(Running { address, admin_address, life })
+}
+
+impl Running {
+    /// Waits for the end.
+    ///
+    /// Once asked to drain, the server turns unready and goes on for the drain delay, since API servers hear of it
+    /// only after a while; then it takes no new connections and finishes what is in flight. The admin port stays open
+    /// to the end. Asked to abort, it ends at once.
+    pub async fn wait(self) -> Result<(), ServeError> {
+        self.life.await.map_err(|_| ServeError::EndedEarly { part: "server" }).and_then(identity)
+    }
+}
+
+/// What lives as long as the server.
+struct Parts {
+    reviews: JoinHandle<Drained>,
+    admin: JoinHandle<Drained>,
+    renewals: JoinHandle<()>,
+}
+
+async fn live(
+    mut parts: Parts,
+    stop: Stop,
+    readiness: Readiness,
+    phases: Phases,
+    admin_phases: Phases,
+    drain_delay: Duration,
+) -> Result<(), ServeError> {
+    tokio::select! {
+        () = stop.draining() => {}
+        _ = &mut parts.reviews => return Err(ServeError::EndedEarly { part: "listener" }),
+        _ = &mut parts.admin => return Err(ServeError::EndedEarly { part: "admin listener" }),
+        _ = &mut parts.renewals => return Err(ServeError::EndedEarly { part: "certificate's reloader" }),
+    }
+    readiness.withdraw("draining");
+    phases.retire.cancel();
+    let drained = tokio::select! {
+        () = stop.aborted() => return Err(ServeError::CutOff),
+        drained = async {
+            tokio::time::sleep(drain_delay).await;
+            phases.close.cancel();
+            parts.reviews.await
+        } => drained.map_err(|_| ServeError::EndedEarly { part: "listener" })?,
+    };
+    parts.renewals.abort();
+    admin_phases.retire.cancel();
+    admin_phases.close.cancel();
+    if parts.admin.await.is_err() {
+        tracing::warn!("the admin listener failed while it was closing");
+    }
+    if drained.cut_off > 0 {
+        tracing::warn!(connections = drained.cut_off, "cut off what was still in flight");
+        return Err(ServeError::CutOff);
+    }
+    tracing::info!("drained");
+    Ok(())
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
