@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::quantity::Quantity;
@@ -11,7 +11,7 @@ use crate::quantity::Quantity;
 const LONGEST_TOLD: usize = 32;
 
 /// How a field came to its new value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// It was missing, or held what the API server fills in by itself: changed silently.
@@ -21,7 +21,7 @@ pub enum Action {
 }
 
 /// One field that was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Name of the rule, as in [`crate::rules::RULES`].
     pub rule: &'static str,
@@ -30,19 +30,22 @@ pub struct Change {
     /// Whether somebody had asked for the old value.
     pub action: Action,
     /// The old value, where there was one that may be told.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<Told>,
     /// The new value, where there is one that may be told; a tightened field without one was removed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Told>,
 }
 
 /// A value that may be shown in warnings, annotations and logs: a switch, a whole number, a quantity, a word of the
 /// API's own vocabulary (letters and `_`, at most 32 of them), or a list of such words. Everything else an author
 /// wrote could be secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Told(Value);
+
+/// A value that is not for telling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is neither a switch, a whole number, a quantity nor a word of the API")]
+pub struct NotForTelling;
 
 impl Told {
     /// Nothing: for what an author wrote freely.
@@ -76,6 +79,14 @@ impl Told {
         Quantity::from_json(value).ok()?;
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (text.len() <= LONGEST_TOLD).then_some(Self(Value::String(text)))
+    }
+}
+
+impl TryFrom<Value> for Told {
+    type Error = NotForTelling;
+
+    fn try_from(value: Value) -> Result<Self, NotForTelling> {
+        Self::plain(&value).or_else(|| Self::words(&value)).or_else(|| Self::amount(&value)).ok_or(NotForTelling)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod session;
 
 mod change;
 mod pod;
+mod record;
 mod refusal;
 mod warning;
 

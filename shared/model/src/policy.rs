@@ -47,8 +47,8 @@ impl Policy {
 
     /// The policy that holds where none is given.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "compiled in, and a test reads it")]
     pub fn built_in() -> Self {
-        #[expect(clippy::expect_used, reason = "compiled in, and a test reads it")]
         Self::parse(BUILT_IN_NAME, BUILT_IN).expect("the built-in policy is valid")
     }
 

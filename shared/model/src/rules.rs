@@ -4,8 +4,21 @@ use std::fmt;
 
 use crate::{harden::Context, pod::Draft};
 
+mod confinement;
+mod empty_dir;
+mod host;
+mod lifetime;
+mod marks;
 mod privilege;
 mod read_only_root;
+mod reserved_names;
+mod resources;
+mod run_as;
+mod scratch;
+mod seccomp;
+mod service_account_token;
+mod sharing;
+mod volume_types;
 
 /// One row of the table.
 #[derive(Clone, Copy)]
@@ -33,10 +46,26 @@ pub enum Effect {
     Refuse,
 }
 
-use Effect::{Inject, Tighten};
+use Effect::{Inject, Refuse, Tighten};
 
 /// All rules, in the order they run.
-pub const RULES: &[Rule] = &[privilege::RULE, read_only_root::RULE];
+pub const RULES: &[Rule] = &[
+    host::RULE,
+    volume_types::RULE,
+    reserved_names::RULE,
+    run_as::RULE,
+    privilege::RULE,
+    read_only_root::RULE,
+    seccomp::RULE,
+    confinement::RULE,
+    service_account_token::RULE,
+    sharing::RULE,
+    resources::RULE,
+    empty_dir::RULE,
+    lifetime::RULE,
+    scratch::RULE,
+    marks::RULE,
+];
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -67,6 +67,13 @@ impl Draft {
         }
     }
 
+    /// Sets a mark of ours, which is no change to what the pod is.
+    pub(crate) fn stamp(&mut self, path: &Path, text: String) {
+        if let Some(slot) = slot(&mut self.root, path) {
+            *slot = Value::String(text);
+        }
+    }
+
     /// Appends to a list, which is made where there is none; an item is not for telling.
     pub(crate) fn append(&mut self, list: &Path, value: Value) {
         let Some(slot) = slot(&mut self.root, list) else { return };

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_saphyr::Spanned;
-
 use super::{
     AppArmor, Ceilings, LOG_MARGIN, Lifetime, PodCeilings, PolicyError, Profile, Request, Requests, Resources, RunAs,
     Scratch, constant,
     file::{
-        Amount, AppArmorFile, EachRequest, LifetimeFile, Maybe, PodFile, ProfileFile, RequestFile, RequestsFile,
-        ResourcesFile, RunAsFile, ScratchFile, line,
+        Amount, AppArmorFile, EachRequest, Given, LifetimeFile, PodFile, ProfileFile, RequestFile, RequestsFile,
+        ResourcesFile, RunAsFile, ScratchFile,
     },
     suggest::nearest,
 };
@@ -62,13 +60,6 @@ pub(super) struct Checker<'f> {
 
 type Checked<T> = Result<T, PolicyError>;
 
-/// A value, and the line to blame for it; 0 where it is the default.
-#[derive(Clone, Copy)]
-struct Given<T> {
-    value: T,
-    line: u64,
-}
-
 impl<'f> Checker<'f> {
     pub(super) fn new(file: &'f str) -> Self {
         Self { file }
@@ -88,15 +79,24 @@ impl<'f> Checker<'f> {
 
     pub(super) fn profile(&self, file: ProfileFile) -> Checked<Profile> {
         let defaults = Profile::default();
-        let resources = self.resources(file.resources.unwrap_or_default(), &defaults.resources)?;
+        let resources_file = file.resources.unwrap_or_default();
+        let storage_line =
+            resources_file.limits.as_ref().and_then(|limits| limits.ephemeral_storage).map_or(0, |l| l.line);
+        let resources = self.resources(resources_file, &defaults.resources)?;
+        let types_line = file.volume_types.as_ref().map_or(0, |types| types.line);
         let volume_types = match file.volume_types {
-            Some(types) => self.volume_types(types)?,
+            Some(types) => self.volume_types(types.value)?,
             None => defaults.volume_types,
         };
         let scratch = match file.scratch {
-            Some(scratch) => self.scratch(scratch, &volume_types, resources.limits.ephemeral_storage)?,
+            Some(scratch) => self.scratch(scratch)?,
             None => defaults.scratch,
         };
+        self.scratch_fits(&scratch, Given { value: resources.limits.ephemeral_storage, line: storage_line })?;
+        if !scratch.is_empty() && !volume_types.iter().any(|kind| kind == "emptyDir") {
+            let problem = "lacks `emptyDir`, of which scratch directories are made; add it, or set `scratch: []`";
+            return Err(self.invalid(types_line, "volumeTypes", problem));
+        }
         Ok(Profile {
             pod: self.pod(&file.pod.unwrap_or_default(), defaults.pod)?,
             lifetime: self.lifetime(&file.lifetime.unwrap_or_default(), defaults.lifetime)?,
@@ -117,10 +117,10 @@ impl<'f> Checker<'f> {
 
     fn resources(&self, file: ResourcesFile, defaults: &Resources) -> Checked<Resources> {
         let limits_file = file.limits.unwrap_or_default();
-        let cpu = self.ceiling("cpu", &limits_file.cpu, defaults.limits.cpu)?;
-        let memory = self.ceiling("memory", &limits_file.memory, defaults.limits.memory)?;
+        let cpu = self.ceiling("cpu", limits_file.cpu, defaults.limits.cpu)?;
+        let memory = self.ceiling("memory", limits_file.memory, defaults.limits.memory)?;
         let storage =
-            self.ceiling("ephemeral-storage", &limits_file.ephemeral_storage, defaults.limits.ephemeral_storage)?;
+            self.ceiling("ephemeral-storage", limits_file.ephemeral_storage, defaults.limits.ephemeral_storage)?;
         let requests = match file.requests {
             Some(RequestsFile::Limits) => {
                 Requests { cpu: Request::Limit, memory: Request::Limit, ephemeral_storage: Request::Limit }
@@ -131,7 +131,7 @@ impl<'f> Checker<'f> {
         for name in file.extended.iter().flatten() {
             if !name.value.contains('/') && !name.value.starts_with("hugepages-") {
                 let problem = "holds a name that is no extended resource; write one such as example.com/gpu";
-                return Err(self.invalid(line(name), "extended", problem));
+                return Err(self.invalid(name.line, "extended", problem));
             }
         }
         Ok(Resources {
@@ -142,8 +142,8 @@ impl<'f> Checker<'f> {
         })
     }
 
-    fn ceiling(&self, key: &str, file: &Maybe<Amount>, default: Quantity) -> Checked<Given<Quantity>> {
-        let given = Given::of(file, Amount(default));
+    fn ceiling(&self, key: &str, file: Option<Given<Amount>>, default: Quantity) -> Checked<Given<Quantity>> {
+        let given = given(file, Amount(default));
         let ceiling = Given { value: given.value.0, line: given.line };
         if ceiling.value <= Quantity::ZERO {
             return Err(self.invalid(ceiling.line, key, "must be more than 0: nothing runs within it"));
@@ -160,11 +160,11 @@ impl<'f> Checker<'f> {
         storage: Given<Quantity>,
     ) -> Checked<Requests> {
         Ok(Requests {
-            cpu: self.request("cpu", &file.cpu, defaults.cpu, cpu)?,
-            memory: self.request("memory", &file.memory, defaults.memory, memory)?,
+            cpu: self.request("cpu", file.cpu, defaults.cpu, cpu)?,
+            memory: self.request("memory", file.memory, defaults.memory, memory)?,
             ephemeral_storage: self.request(
                 "ephemeral-storage",
-                &file.ephemeral_storage,
+                file.ephemeral_storage,
                 defaults.ephemeral_storage,
                 storage,
             )?,
@@ -174,7 +174,7 @@ impl<'f> Checker<'f> {
     fn request(
         &self,
         key: &str,
-        file: &Maybe<RequestFile>,
+        file: Option<Given<RequestFile>>,
         default: Request,
         ceiling: Given<Quantity>,
     ) -> Checked<Request> {
@@ -187,58 +187,59 @@ impl<'f> Checker<'f> {
         };
         match given.value {
             RequestFile::Limit => Ok(Request::Limit),
-            RequestFile::Amount(amount) if amount.is_negative() => {
-                Err(self.invalid(line(given), key, "must not be negative"))
+            RequestFile::Amount(amount) if amount <= Quantity::ZERO => {
+                Err(self.invalid(given.line, key, "must be more than 0: a request of nothing counts as missing"))
             }
             RequestFile::Amount(amount) if amount > ceiling.value => {
                 let problem = format!("requests {amount}, which is more than its limit of {}", ceiling.value);
-                Err(self.invalid(line(given), key, problem))
+                Err(self.invalid(given.line, key, problem))
             }
             RequestFile::Amount(amount) => Ok(Request::Amount(amount)),
         }
     }
 
     fn pod(&self, file: &PodFile, defaults: PodCeilings) -> Checked<PodCeilings> {
-        let containers = Given::of(&file.containers, defaults.containers);
-        let sum = Given::of(&file.sum, defaults.sum);
+        let containers = given(file.containers, defaults.containers);
+        let sum = given(file.sum, defaults.sum);
         if containers.value == 0 {
             return Err(self.invalid(containers.line, "containers", "must be at least 1"));
         }
         if containers.value > sum.value {
             let problem = format!(
-                "lets {} containers run together, but `sum` holds {} of them at their ceilings; make `sum` at least \
+                "does not fit: {} containers at their ceilings are more than a `sum` of {}; make `sum` at least \
                  `containers`",
                 containers.value, sum.value
             );
-            return Err(self.invalid(containers.line.max(sum.line), "containers", problem));
+            let (line, key) = if containers.line > 0 { (containers.line, "containers") } else { (sum.line, "sum") };
+            return Err(self.invalid(line, key, problem));
         }
         Ok(PodCeilings { containers: containers.value, sum: sum.value })
     }
 
     fn lifetime(&self, file: &LifetimeFile, defaults: Lifetime) -> Checked<Lifetime> {
         Ok(Lifetime {
-            deadline_seconds: self.positive("deadlineSeconds", &file.deadline_seconds, defaults.deadline_seconds)?,
-            grace_seconds: self.positive("graceSeconds", &file.grace_seconds, defaults.grace_seconds)?,
+            deadline_seconds: self.positive("deadlineSeconds", file.deadline_seconds, defaults.deadline_seconds)?,
+            grace_seconds: self.positive("graceSeconds", file.grace_seconds, defaults.grace_seconds)?,
         })
     }
 
     fn run_as(&self, file: &RunAsFile, defaults: RunAs) -> Checked<RunAs> {
         Ok(RunAs {
-            user: self.positive("user", &file.user, defaults.user)?,
-            group: self.positive("group", &file.group, defaults.group)?,
-            fs_group: self.positive("fsGroup", &file.fs_group, defaults.fs_group)?,
+            user: self.positive("user", file.user, defaults.user)?,
+            group: self.positive("group", file.group, defaults.group)?,
+            fs_group: self.positive("fsGroup", file.fs_group, defaults.fs_group)?,
         })
     }
 
-    fn positive(&self, key: &str, file: &Maybe<i64>, default: i64) -> Checked<i64> {
-        let given = Given::of(file, default);
+    fn positive(&self, key: &str, file: Option<Given<i64>>, default: i64) -> Checked<i64> {
+        let given = given(file, default);
         if (1..=MOST).contains(&given.value) {
             return Ok(given.value);
         }
         Err(self.invalid(given.line, key, format!("must be a whole number from 1 to {MOST}")))
     }
 
-    fn volume_types(&self, types: Vec<Spanned<String>>) -> Checked<Vec<String>> {
+    fn volume_types(&self, types: Vec<Given<String>>) -> Checked<Vec<String>> {
         for kind in &types {
             if !VOLUME_TYPES.contains(&kind.value.as_str()) {
                 let hint = nearest(&kind.value, VOLUME_TYPES).map_or_else(
@@ -246,98 +247,95 @@ impl<'f> Checker<'f> {
                     |k| format!("did you mean `{k}`?"),
                 );
                 let problem = format!("holds `{}`, which is no volume type; {hint}", kind.value);
-                return Err(self.invalid(line(kind), "volumeTypes", problem));
+                return Err(self.invalid(kind.line, "volumeTypes", problem));
             }
         }
         Ok(values(types))
     }
 
-    fn scratch(&self, file: Vec<ScratchFile>, volume_types: &[String], ceiling: Quantity) -> Checked<Vec<Scratch>> {
+    fn scratch(&self, file: Vec<ScratchFile>) -> Checked<Vec<Scratch>> {
         let mut names = BTreeSet::new();
         let mut variables = BTreeSet::new();
         let mut scratch: Vec<Scratch> = Vec::new();
-        let mut together = constant(LOG_MARGIN);
         for file in file {
-            let size = self.ceiling("size", &Some(file.size.clone()), Quantity::ZERO)?.value;
-            together = together.plus(size);
-            if together > ceiling {
-                let problem = format!(
-                    "is too large: with the other directories and {LOG_MARGIN} for logs it is more than the \
-                     ephemeral-storage limit of {ceiling}, so a session that used it would be evicted"
-                );
-                return Err(self.invalid(line(&file.size), "size", problem));
-            }
             if !is_dns_label(&file.name.value, LABEL - keys::RESERVED_NAME.len())
                 || !names.insert(file.name.value.clone())
             {
                 let problem = "must be a short DNS label of its own: it names the volume";
-                return Err(self.invalid(line(&file.name), "name", problem));
+                return Err(self.invalid(file.name.line, "name", problem));
             }
-            if !is_clean_path(&file.path.value)
-                || scratch.iter().any(|other| is_within(&other.path, &file.path.value))
-                || scratch.iter().any(|other| is_within(&file.path.value, &other.path))
+            let path = &file.path.value;
+            if !is_clean_path(path)
+                || scratch.iter().any(|other| is_within(&other.path, path) || is_within(path, &other.path))
             {
                 let problem =
-                    "must be an absolute path without `:`, `.` or `..`, neither within another's nor around it";
-                return Err(self.invalid(line(&file.path), "path", problem));
+                    "must be an absolute path without `:`, `.` or `..`, and neither in another's nor around it";
+                return Err(self.invalid(file.path.line, "path", problem));
             }
             for variable in &file.env {
                 if !is_variable(&variable.value) || !variables.insert(variable.value.clone()) {
-                    let problem = "must be the name of an environment variable that no other directory sets";
-                    return Err(self.invalid(line(variable), "env", problem));
+                    let problem = "must name an environment variable that no other directory sets";
+                    return Err(self.invalid(variable.line, "env", problem));
                 }
             }
-            if !volume_types.iter().any(|kind| kind == "emptyDir") {
-                let problem = "needs `emptyDir` among `volumeTypes`; add it, or set `scratch: []`";
-                return Err(self.invalid(line(&file.name), "scratch", problem));
-            }
+            let size = self.ceiling("size", Some(file.size), Quantity::ZERO)?.value;
             scratch.push(Scratch { name: file.name.value, path: file.path.value, size, env: values(file.env) });
         }
         Ok(scratch)
     }
 
-    fn seccomp_profiles(&self, profiles: Vec<Spanned<String>>) -> Checked<Vec<String>> {
+    /// A kubelet evicts a pod that uses more than its limits, so what a session is given must fit them (case B65).
+    fn scratch_fits(&self, scratch: &[Scratch], ceiling: Given<Quantity>) -> Checked<()> {
+        let needed = scratch.iter().fold(constant(LOG_MARGIN), |sum, scratch| sum.plus(scratch.size));
+        if needed <= ceiling.value {
+            return Ok(());
+        }
+        let problem = format!(
+            "is {}, but the scratch directories and {LOG_MARGIN} for logs take {needed}, and a session that used them \
+             would be evicted; raise it, or make the directories' `size` less",
+            ceiling.value
+        );
+        Err(self.invalid(ceiling.line, "ephemeral-storage", problem))
+    }
+
+    fn seccomp_profiles(&self, profiles: Vec<Given<String>>) -> Checked<Vec<String>> {
         for profile in &profiles {
             if profile.value.is_empty() || profile.value.starts_with('/') || profile.value.split('/').any(|p| p == "..")
             {
                 let problem = "holds a path that does not lead down from the kubelet's seccomp folder";
-                return Err(self.invalid(line(profile), "localhostProfiles", problem));
+                return Err(self.invalid(profile.line, "localhostProfiles", problem));
             }
         }
         Ok(values(profiles))
     }
 
-    fn sysctls(&self, names: Vec<Spanned<String>>) -> Checked<Vec<String>> {
+    fn sysctls(&self, names: Vec<Given<String>>) -> Checked<Vec<String>> {
         for name in &names {
-            if name.value.is_empty() || name.value.contains('*') {
-                return Err(self.invalid(line(name), "sysctls", "must name each sysctl in full"));
+            let has_dots = name.value.find(['.', '/']).is_some_and(|first| name.value[first..].starts_with('.'));
+            if !has_dots || name.value.contains('*') {
+                return Err(self.invalid(name.line, "sysctls", "must name each sysctl in full, spelled with dots"));
             }
         }
-        Ok(names.into_iter().map(|name| name.value.replace('/', ".")).collect())
+        Ok(values(names))
     }
 
-    fn token_audiences(&self, audiences: Vec<Spanned<String>>) -> Checked<Vec<String>> {
+    fn token_audiences(&self, audiences: Vec<Given<String>>) -> Checked<Vec<String>> {
         for audience in &audiences {
             if audience.value.is_empty() || audience.value.starts_with("https://kubernetes.default.svc") {
                 let problem = "holds the API server's own audience; a session never gets a token for it";
-                return Err(self.invalid(line(audience), "tokenAudiences", problem));
+                return Err(self.invalid(audience.line, "tokenAudiences", problem));
             }
         }
         Ok(values(audiences))
     }
 }
 
-impl<T: Copy> Given<T> {
-    fn of(file: &Maybe<T>, default: T) -> Self {
-        match file {
-            Some(given) => Self { value: given.value, line: line(given) },
-            None => Self { value: default, line: 0 },
-        }
-    }
+fn given<T>(file: Option<Given<T>>, default: T) -> Given<T> {
+    file.unwrap_or(Given { value: default, line: 0 })
 }
 
-fn values(spanned: Vec<Spanned<String>>) -> Vec<String> {
-    spanned.into_iter().map(|spanned| spanned.value).collect()
+fn values(given: Vec<Given<String>>) -> Vec<String> {
+    given.into_iter().map(|given| given.value).collect()
 }
 
 fn is_dns_label(text: &str, most: usize) -> bool {

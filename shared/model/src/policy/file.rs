@@ -8,13 +8,24 @@ use serde_saphyr::{Location, Spanned};
 use super::{PolicyError, check::Checker, profile::Profile, suggest::nearest};
 use crate::quantity::Quantity;
 
-/// A value with its line; `None` where the file leaves it to the default.
-pub(super) type Maybe<T> = Option<Spanned<T>>;
+/// A value, and the line to blame for it, from 1; 0 where it is the default.
+#[derive(Clone, Copy)]
+pub(super) struct Given<T> {
+    pub(super) value: T,
+    pub(super) line: u64,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok(Self { value, line: referenced.line() })
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PolicyFile {
-    profiles: Spanned<BTreeMap<String, Option<Spanned<ProfileFile>>>>,
+    profiles: Given<BTreeMap<String, Option<Given<ProfileFile>>>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -24,12 +35,12 @@ pub(super) struct ProfileFile {
     pub(super) pod: Option<PodFile>,
     pub(super) lifetime: Option<LifetimeFile>,
     pub(super) run_as: Option<RunAsFile>,
-    pub(super) volume_types: Option<Vec<Spanned<String>>>,
+    pub(super) volume_types: Option<Given<Vec<Given<String>>>>,
     pub(super) scratch: Option<Vec<ScratchFile>>,
     pub(super) seccomp: Option<SeccompFile>,
     pub(super) app_armor: Option<AppArmorFile>,
-    pub(super) sysctls: Option<Vec<Spanned<String>>>,
-    pub(super) token_audiences: Option<Vec<Spanned<String>>>,
+    pub(super) sysctls: Option<Vec<Given<String>>>,
+    pub(super) token_audiences: Option<Vec<Given<String>>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -37,16 +48,16 @@ pub(super) struct ProfileFile {
 pub(super) struct ResourcesFile {
     pub(super) limits: Option<LimitsFile>,
     pub(super) requests: Option<RequestsFile>,
-    pub(super) extended: Option<Vec<Spanned<String>>>,
+    pub(super) extended: Option<Vec<Given<String>>>,
     pub(super) claims: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct LimitsFile {
-    pub(super) cpu: Maybe<Amount>,
-    pub(super) memory: Maybe<Amount>,
-    pub(super) ephemeral_storage: Maybe<Amount>,
+    pub(super) cpu: Option<Given<Amount>>,
+    pub(super) memory: Option<Given<Amount>>,
+    pub(super) ephemeral_storage: Option<Given<Amount>>,
 }
 
 /// `limits` for all of them, or one value each.
@@ -58,9 +69,9 @@ pub(super) enum RequestsFile {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct EachRequest {
-    pub(super) cpu: Maybe<RequestFile>,
-    pub(super) memory: Maybe<RequestFile>,
-    pub(super) ephemeral_storage: Maybe<RequestFile>,
+    pub(super) cpu: Option<Given<RequestFile>>,
+    pub(super) memory: Option<Given<RequestFile>>,
+    pub(super) ephemeral_storage: Option<Given<RequestFile>>,
 }
 
 /// `limit`, or an amount.
@@ -73,39 +84,39 @@ pub(super) enum RequestFile {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct PodFile {
-    pub(super) containers: Maybe<u32>,
-    pub(super) sum: Maybe<u32>,
+    pub(super) containers: Option<Given<u32>>,
+    pub(super) sum: Option<Given<u32>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct LifetimeFile {
-    pub(super) deadline_seconds: Maybe<i64>,
-    pub(super) grace_seconds: Maybe<i64>,
+    pub(super) deadline_seconds: Option<Given<i64>>,
+    pub(super) grace_seconds: Option<Given<i64>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct RunAsFile {
-    pub(super) user: Maybe<i64>,
-    pub(super) group: Maybe<i64>,
-    pub(super) fs_group: Maybe<i64>,
+    pub(super) user: Option<Given<i64>>,
+    pub(super) group: Option<Given<i64>>,
+    pub(super) fs_group: Option<Given<i64>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct ScratchFile {
-    pub(super) name: Spanned<String>,
-    pub(super) path: Spanned<String>,
-    pub(super) size: Spanned<Amount>,
+    pub(super) name: Given<String>,
+    pub(super) path: Given<String>,
+    pub(super) size: Given<Amount>,
     #[serde(default)]
-    pub(super) env: Vec<Spanned<String>>,
+    pub(super) env: Vec<Given<String>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct SeccompFile {
-    pub(super) localhost_profiles: Option<Vec<Spanned<String>>>,
+    pub(super) localhost_profiles: Option<Vec<Given<String>>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -152,7 +163,7 @@ impl<'de> Deserialize<'de> for RequestsFile {
             fn visit_str<E: de::Error>(self, word: &str) -> Result<Self::Value, E> {
                 match word {
                     "limits" => Ok(RequestsFile::Limits),
-                    _ => Err(E::invalid_value(de::Unexpected::Other("another word"), &self)),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(word), &self)),
                 }
             }
 
@@ -169,11 +180,11 @@ impl<'de> Deserialize<'de> for RequestsFile {
 pub(super) fn read(file: &str, text: &str) -> Result<BTreeMap<String, Profile>, PolicyError> {
     let parsed: PolicyFile = serde_saphyr::from_str(text).map_err(|error| unreadable(file, text, &error))?;
     let checker = Checker::new(file);
-    let profiles_line = line(&parsed.profiles);
+    let profiles_line = parsed.profiles.line;
     let mut profiles = BTreeMap::new();
     for (name, profile) in parsed.profiles.value {
         let (profile, line) = match profile {
-            Some(profile) => (profile.value, profile.referenced.line()),
+            Some(profile) => (profile.value, profile.line),
             None => (ProfileFile::default(), profiles_line),
         };
         checker.profile_name(&name, line)?;
@@ -184,11 +195,6 @@ pub(super) fn read(file: &str, text: &str) -> Result<BTreeMap<String, Profile>, 
         return Err(checker.invalid(profiles_line, "profiles", problem));
     }
     Ok(profiles)
-}
-
-/// The line of a value, from 1.
-pub(super) fn line<T>(value: &Spanned<T>) -> u64 {
-    value.referenced.line()
 }
 
 /// Says what the parser says with file, line and key, without a picture of the file.
@@ -220,20 +226,27 @@ fn unreadable(file: &str, text: &str, error: &serde_saphyr::Error) -> PolicyErro
             let problem = "stands here twice; remove one".to_owned();
             return PolicyError::Invalid { file, line, key: key.clone(), problem };
         }
+        Yaml::InvalidScalar { ty: "bool", .. } => "must be true or false".to_owned(),
+        Yaml::InvalidScalar { .. } => "must be a whole number".to_owned(),
         Yaml::Message { msg, .. } => msg.clone(),
         other => other.to_string(),
     };
-    match key_before(text, location) {
+    match key_at(text, location) {
         Some(key) => PolicyError::Invalid { file, line, key, problem },
         None => PolicyError::Unreadable { file, line, problem },
     }
 }
 
-/// The key of the value at this place, where both stand on one line.
-fn key_before(text: &str, value: Location) -> Option<String> {
-    let line = text.lines().nth(usize::try_from(value.line()).ok()?.checked_sub(1)?)?;
-    let before: String = line.chars().take(usize::try_from(value.column()).ok()?.checked_sub(1)?).collect();
-    let key = before.trim_end().strip_suffix(':')?;
-    let key = key.rsplit(|c: char| c.is_whitespace() || "{,".contains(c)).next()?;
+/// The key at this place, or the one whose value is at this place, where both stand on one line.
+fn key_at(text: &str, place: Location) -> Option<String> {
+    let line = text.lines().nth(usize::try_from(place.line()).ok()?.checked_sub(1)?)?;
+    let column = usize::try_from(place.column()).ok()?.checked_sub(1)?;
+    let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let (before, after) = line.split_at(at);
+    let is_outside = |c: char| c.is_whitespace() || "{},[]".contains(c);
+    let key = match after.split(is_outside).next()?.strip_suffix(':') {
+        Some(key) => key,
+        None => before.trim_end().strip_suffix(':')?.rsplit(is_outside).next()?,
+    };
     (!key.is_empty()).then(|| key.to_owned())
 }

@@ -1,0 +1,117 @@
+//! The annotation `cofferdam.dev/changes`: what was done to a pod, for people who wonder.
+//!
+//! A JSON list of at most 4 KiB: `{"rule","path","action","old","new"}`, tightened fields first; where not all fit, the
+//! last item is `{"more": <how many>}`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    change::{Action, Change, Told},
+    rules::RULES,
+};
+
+/// Bytes of the annotation.
+const MOST: usize = 4096;
+
+/// What an item about the rest may take at most.
+const REST: usize = r#",{"more":18446744073709551615}"#.len();
+
+/// All that is known to have been done to a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    entries: Vec<Entry>,
+    /// Changes that did not fit.
+    more: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    rule: String,
+    path: String,
+    action: Action,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    old: Option<Told>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    new: Option<Told>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rest {
+    more: u64,
+}
+
+/// One item of the list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Item {
+    Entry(Entry),
+    Rest(Rest),
+}
+
+impl Record {
+    /// Reads an annotation; `None` if it holds anything that we would not have written.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        if text.len() > MOST {
+            return None;
+        }
+        let mut record = Self::default();
+        for item in serde_json::from_str::<Vec<Item>>(text).ok()? {
+            match item {
+                Item::Entry(entry) if record.more == 0 && RULES.iter().any(|rule| rule.name == entry.rule) => {
+                    record.entries.push(entry);
+                }
+                Item::Rest(rest) if record.more == 0 => record.more = rest.more,
+                Item::Entry(_) | Item::Rest(_) => return None,
+            }
+        }
+        Some(record)
+    }
+
+    /// This record, and what was done since.
+    pub(crate) fn with(mut self, changes: &[Change]) -> Self {
+        self.entries.extend(changes.iter().map(Entry::from));
+        // Stable, so that a record to which nothing is added stays as it is.
+        self.entries.sort_by_key(|entry| entry.action == Action::Inject);
+        self
+    }
+}
+
+impl From<&Change> for Entry {
+    fn from(change: &Change) -> Self {
+        Self {
+            rule: change.rule.to_owned(),
+            path: change.path.clone(),
+            action: change.action,
+            old: change.old.clone(),
+            new: change.new.clone(),
+        }
+    }
+}
+
+/// Writes the annotation.
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items: Vec<String> =
+            self.entries.iter().map(serde_json::to_string).collect::<Result<_, _>>().map_err(|_| fmt::Error)?;
+        let size = |items: &[String]| items.iter().map(|item| item.len() + 1).sum::<usize>() + 1;
+        let mut kept = items.len();
+        if self.more > 0 || size(&items) > MOST {
+            while size(&items[..kept]) + REST > MOST {
+                kept -= 1;
+            }
+        }
+        write!(f, "[{}", items[..kept].join(","))?;
+        let left_out = u64::try_from(items.len() - kept).unwrap_or(u64::MAX);
+        match self.more.saturating_add(left_out) {
+            0 => f.write_str("]"),
+            more => write!(f, "{}{{\"more\":{more}}}]", if kept == 0 { "" } else { "," }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

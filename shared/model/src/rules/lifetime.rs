@@ -1,0 +1,65 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | lifetime | activeDeadlineSeconds ≤ ceiling; terminationGracePeriodSeconds ≤ 30 (a kubelet waits that long after the deadline); restartPolicy Never unless a controller owns the pod, and then no container-level restart rules either; native sidecars keep `Always` | inject/tighten |
+
+use super::{Inject, Rule, Tighten};
+use crate::{
+    change::{Action, Told},
+    harden::Context,
+    pod::{Container, Draft, List, Path},
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "lifetime",
+    holds: "the pod ends at its deadline, ends quickly, and is not restarted in place",
+    effects: &[Inject, Tighten],
+    source: "Kubernetes: Pod Lifecycle; Jobs, Job termination and cleanup",
+    apply,
+};
+
+/// What the API server fills in.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    let ceilings = context.profile.lifetime;
+    let deadline = Path::of(&["spec", "activeDeadlineSeconds"]);
+    match pod.number(&deadline) {
+        None => pod.inject(&deadline, ceilings.deadline_seconds),
+        Some(seconds) if seconds > ceilings.deadline_seconds => pod.tighten(&deadline, ceilings.deadline_seconds),
+        Some(_) => {}
+    }
+    let grace = Path::of(&["spec", "terminationGracePeriodSeconds"]);
+    if pod.number(&grace).unwrap_or(DEFAULT_GRACE_SECONDS) > ceilings.grace_seconds {
+        pod.require_over(&grace, ceilings.grace_seconds, DEFAULT_GRACE_SECONDS);
+    }
+    if !has_controller(pod) {
+        pod.require_over(&Path::of(&["spec", "restartPolicy"]), "Never", "Always");
+        for container in pod.containers().iter() {
+            restart_in_place(pod, container);
+        }
+    }
+}
+
+/// Whether a Deployment's `ReplicaSet`, a Job or any other controller made the pod: it counts on its restart policy.
+fn has_controller(pod: &mut Draft) -> bool {
+    let owners = pod.items(&Path::of(&["metadata", "ownerReferences"]));
+    owners.iter().any(|owner| pod.switch(&owner.at(&["controller"])) == Some(true))
+}
+
+/// Since 1.34 a container may have a restart policy of its own, which would outrank the pod's.
+fn restart_in_place(pod: &mut Draft, container: &Container) {
+    let policy = container.path.at(&["restartPolicy"]);
+    let is_harmless = match pod.text(&policy).as_deref() {
+        None | Some("Never") => true,
+        // A native sidecar: it ends with the pod.
+        Some("Always") => container.list == List::InitContainers,
+        Some(_) => false,
+    };
+    if !is_harmless {
+        pod.remove(&policy, Action::Tighten, Told::words);
+    }
+    let rules = container.path.at(&["restartPolicyRules"]);
+    if pod.is_set(&rules) {
+        pod.remove(&rules, Action::Tighten, Told::nothing);
+    }
+}

@@ -1,0 +1,137 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | resources | cpu, memory, ephemeral-storage: limits ≤ ceiling, requests ≤ limits, on every container and init container; for a resource that the pod sets at pod level none is injected on containers (the sum would be invalid) and the pod's is clamped to the pod's ceiling; zero means unlimited to a kubelet and counts as missing; other resource names and `resourceClaims` only if the profile lists them, else refused; garbage or negative refused; nothing of it on ephemeral containers (the API forbids it) | inject/tighten |
+//!
+//! A pod has ceilings too: so many containers that run together, and so many times a container's ceiling in sum. Since
+//! no limit exceeds its ceiling and the sum holds as many ceilings as containers may run, counting them is enough.
+
+use super::{Inject, Refuse, Rule, Tighten};
+use crate::{
+    harden::Context,
+    pod::{Draft, List, Path},
+    policy::{Profile, Request},
+    quantity::Quantity,
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "resources",
+    holds: "every container has limits within the profile's ceilings, and requests within its limits",
+    effects: &[Inject, Tighten, Refuse],
+    source: "Kubernetes: Resource Management for Pods and Containers (cases B68, B70, B72, B74)",
+    apply,
+};
+
+/// The resources that are always limited.
+const LIMITED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// What a missing value becomes.
+#[derive(Clone, Copy)]
+struct Fill {
+    /// Whether a missing limit becomes the ceiling.
+    limit: bool,
+    /// What a missing request becomes, if anything.
+    request: Option<Request>,
+}
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    let profile = context.profile;
+    let (limits, requests) = (profile.resources.limits, profile.resources.requests);
+    let of_pod = Path::of(&["spec", "resources"]);
+    listed_only(pod, &of_pod, profile);
+    claims(pod, &Path::of(&["spec", "resourceClaims"]), profile);
+    let containers = pod.containers();
+    let containers = containers.iter().filter(|container| container.list != List::EphemeralContainers);
+    for container in containers.clone() {
+        listed_only(pod, &container.path.at(&["resources"]), profile);
+    }
+    let [cpu, memory, ephemeral_storage] = LIMITED;
+    for (resource, ceiling, request) in [
+        (cpu, limits.cpu, requests.cpu),
+        (memory, limits.memory, requests.memory),
+        (ephemeral_storage, limits.ephemeral_storage, requests.ephemeral_storage),
+    ] {
+        let is_set_for_pod = ["limits", "requests"].iter().any(|kind| pod.is_set(&of_pod.at(&[kind, resource])));
+        let fill = if is_set_for_pod {
+            let fill = Fill { limit: true, request: None };
+            bound(pod, &of_pod, resource, ceiling.times(profile.pod.sum), fill);
+            Fill { limit: false, request: None }
+        } else {
+            Fill { limit: true, request: Some(request) }
+        };
+        for container in containers.clone() {
+            bound(pod, &container.path.at(&["resources"]), resource, ceiling, fill);
+        }
+    }
+    run_together(pod, profile.pod.containers);
+}
+
+/// Keeps one resource within its ceiling, and the request within the limit.
+fn bound(pod: &mut Draft, resources: &Path, resource: &'static str, ceiling: Quantity, fill: Fill) {
+    let limit_field = resources.at(&["limits", resource]);
+    let asked = pod.amount(&limit_field);
+    let limit = match asked {
+        Some(limit) if limit > ceiling => {
+            pod.tighten(&limit_field, ceiling);
+            ceiling
+        }
+        Some(limit) if !limit.is_zero() => limit,
+        _ => {
+            if fill.limit {
+                pod.inject(&limit_field, ceiling);
+            }
+            ceiling
+        }
+    };
+    let request_field = resources.at(&["requests", resource]);
+    match pod.amount(&request_field) {
+        // Where there is a limit and no request, the API server has made the limit the request: nobody asked for it.
+        Some(request) if request > limit && asked == Some(request) => pod.inject(&request_field, limit),
+        Some(request) if request > limit => pod.tighten(&request_field, limit),
+        Some(request) if !request.is_zero() => {}
+        _ => match fill.request {
+            Some(Request::Limit) => pod.inject(&request_field, limit),
+            Some(Request::Amount(amount)) => pod.inject(&request_field, amount.min(limit)),
+            None => {}
+        },
+    }
+}
+
+/// Refuses every other resource that the profile does not list, and garbage in those that it does.
+fn listed_only(pod: &mut Draft, resources: &Path, profile: &Profile) {
+    for kind in ["limits", "requests"] {
+        let amounts = resources.at(&[kind]);
+        for resource in pod.members(&amounts) {
+            let is_listed = profile.resources.extended.contains(&resource);
+            let field = amounts.key(resource.clone());
+            if is_listed {
+                pod.amount(&field);
+            } else if !LIMITED.contains(&resource.as_str()) {
+                pod.refuse(&field, "is a resource that the profile does not list; remove it");
+            }
+        }
+    }
+    claims(pod, &resources.at(&["claims"]), profile);
+}
+
+fn claims(pod: &mut Draft, claims: &Path, profile: &Profile) {
+    if !profile.resources.claims && !pod.items(claims).is_empty() {
+        pod.refuse(claims, "claims devices, which the profile does not allow; remove it");
+    }
+}
+
+/// Counts the pod's own containers and its native sidecars; other init containers run one after another, before.
+fn run_together(pod: &mut Draft, most: u32) {
+    let mut together = 0;
+    for container in pod.containers().iter() {
+        let is_sidecar = container.list == List::InitContainers
+            && pod.text(&container.path.at(&["restartPolicy"])).as_deref() == Some("Always");
+        together += u32::from(container.list == List::Containers || is_sidecar);
+    }
+    if together > most {
+        let message = format!(
+            "and native sidecars are {together} containers that run together, and the profile allows {most}; use \
+             fewer, or several pods"
+        );
+        pod.refuse(&Path::of(&["spec", "containers"]), message);
+    }
+}

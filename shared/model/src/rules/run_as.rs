@@ -1,0 +1,58 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | runAsNonRoot, runAsUser/Group, fsGroup, supplementalGroups | true; 1000/1000/1000 unless the pod says another non-zero; no 0 anywhere | inject/tighten |
+
+use super::{Inject, Rule, Tighten};
+use crate::{
+    change::{Action, Told},
+    harden::Context,
+    pod::{Draft, Path},
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "run-as",
+    holds: "no process of the pod runs as root or in root's group",
+    effects: &[Inject, Tighten],
+    source: "Pod Security Standards: Running as Non-root, Running as Non-root user",
+    apply,
+};
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    let run_as = context.profile.run_as;
+    let security = Path::of(&["spec", "securityContext"]);
+    pod.require(&security.at(&["runAsNonRoot"]), true);
+    let user = non_zero(pod, &security.at(&["runAsUser"]), run_as.user);
+    let group = non_zero(pod, &security.at(&["runAsGroup"]), run_as.group);
+    non_zero(pod, &security.at(&["fsGroup"]), run_as.fs_group);
+    supplemental_groups(pod, &security.at(&["supplementalGroups"]));
+
+    // A container inherits the pod's values, so only what overrides them with less is touched.
+    for container in pod.containers().iter() {
+        let security = container.path.at(&["securityContext"]);
+        if pod.switch(&security.at(&["runAsNonRoot"])) == Some(false) {
+            pod.tighten(&security.at(&["runAsNonRoot"]), true);
+        }
+        for (field, inherited) in [("runAsUser", user), ("runAsGroup", group)] {
+            if pod.number(&security.at(&[field])) == Some(0) {
+                pod.tighten(&security.at(&[field]), inherited);
+            }
+        }
+    }
+}
+
+/// The number that the field holds in the end. Without one a kubelet cannot tell an image's named user from root.
+fn non_zero(pod: &mut Draft, field: &Path, default: i64) -> i64 {
+    match pod.number(field) {
+        None => pod.inject(field, default),
+        Some(0) => pod.tighten(field, default),
+        Some(number) => return number,
+    }
+    default
+}
+
+fn supplemental_groups(pod: &mut Draft, groups: &Path) {
+    let items = pod.items(groups);
+    let zeros: Vec<usize> =
+        items.iter().enumerate().filter(|(_, item)| pod.number(item) == Some(0)).map(|(index, _)| index).collect();
+    pod.remove_items(groups, &zeros, Action::Tighten, Told::plain);
+}

@@ -1,0 +1,92 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | caches and scratch | one sized emptyDir per cache of the profile, mounted with its env in every container and init container that we make read-only, unless it already mounts that path; an env variable that the author set stays | inject |
+
+use serde_json::{Value, json};
+
+use super::{Inject, Rule};
+use crate::{
+    harden::Context,
+    keys,
+    pod::{Container, Draft, List, Path},
+    policy::Scratch,
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "scratch",
+    holds: "what is made read-only still has /tmp and a home to write to",
+    effects: &[Inject],
+    source: "Kubernetes: Volumes, emptyDir (cases B61, B63, B65)",
+    apply,
+};
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    for scratch in &context.profile.scratch {
+        let mut is_mounted = false;
+        for container in pod.containers().iter() {
+            let read_only = container.path.at(&["securityContext", "readOnlyRootFilesystem"]);
+            // Who asked for a read-only root has already said where to write.
+            let is_made_read_only = container.list != List::EphemeralContainers && pod.has_changed(&read_only);
+            if is_made_read_only && !is_covered(pod, container, &scratch.path) {
+                mount(pod, container, scratch);
+                is_mounted = true;
+            }
+        }
+        let volumes = Path::of(&["spec", "volumes"]);
+        if is_mounted && !is_named(pod, &volumes, &volume_name(scratch)) {
+            pod.append(&volumes, volume(scratch));
+        }
+    }
+}
+
+/// The volume of a scratch directory, as it stands in a pod.
+pub(super) fn volume(scratch: &Scratch) -> Value {
+    json!({ "name": volume_name(scratch), "emptyDir": { "sizeLimit": scratch.size.to_string() } })
+}
+
+fn volume_name(scratch: &Scratch) -> String {
+    format!("{}{}", keys::RESERVED_NAME, scratch.name)
+}
+
+/// Whether the container mounts that path itself, or a folder around it: a mount point inside somebody's volume would
+/// have to be created there, and cannot be where it is read-only.
+fn is_covered(pod: &mut Draft, container: &Container, path: &str) -> bool {
+    let path = parts(path);
+    let mounts = pod.items(&container.path.at(&["volumeMounts"]));
+    mounts.iter().any(|mount| {
+        pod.text(&mount.at(&["mountPath"])).is_some_and(|mounted| {
+            let mounted = parts(&mounted);
+            !mounted.is_empty() && path.starts_with(&mounted)
+        })
+    })
+}
+
+/// The parts of a path as a runtime resolves it: `/tmp`, `//tmp/` and `/a/../tmp` are the same.
+fn parts(path: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+fn mount(pod: &mut Draft, container: &Container, scratch: &Scratch) {
+    let mounts = container.path.at(&["volumeMounts"]);
+    pod.append(&mounts, json!({ "name": volume_name(scratch), "mountPath": scratch.path }));
+    let env = container.path.at(&["env"]);
+    for variable in &scratch.env {
+        if !is_named(pod, &env, variable) {
+            pod.append(&env, json!({ "name": variable, "value": scratch.path }));
+        }
+    }
+}
+
+/// Whether the list has an item of that name.
+fn is_named(pod: &mut Draft, list: &Path, name: &str) -> bool {
+    let items = pod.items(list);
+    items.iter().any(|item| pod.text(&item.at(&["name"])).as_deref() == Some(name))
+}

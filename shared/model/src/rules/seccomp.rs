@@ -1,0 +1,60 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | seccomp | RuntimeDefault at the pod, and no weaker one anywhere, unless a listed Localhost profile; field or legacy annotation | inject/tighten |
+
+use super::{Inject, Rule, Tighten};
+use crate::{
+    change::{Action, Told},
+    harden::Context,
+    pod::{Draft, Path},
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "seccomp",
+    holds: "every system call of the pod passes the runtime's default filter or a listed one",
+    effects: &[Inject, Tighten],
+    source: "Pod Security Standards: Seccomp",
+    apply,
+};
+
+/// Annotations that API servers before 1.27 turned into the fields; runtimes and scanners still read them.
+const LEGACY: [&str; 2] = ["seccomp.security.alpha.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/"];
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    let listed = &context.profile.seccomp_localhost_profiles;
+    filter(pod, &Path::of(&["spec", "securityContext", "seccompProfile"]), listed);
+    for container in pod.containers().iter() {
+        let profile = container.path.at(&["securityContext", "seccompProfile"]);
+        // Without its own a container has the pod's.
+        if pod.is_set(&profile) {
+            filter(pod, &profile, listed);
+        }
+    }
+    let annotations = Path::of(&["metadata", "annotations"]);
+    for key in pod.members(&annotations) {
+        if LEGACY.iter().any(|prefix| key.starts_with(prefix)) {
+            let annotation = annotations.key(key);
+            let value = pod.text(&annotation).unwrap_or_default();
+            let is_listed =
+                value.strip_prefix("localhost/").is_some_and(|path| listed.iter().any(|known| known == path));
+            if !matches!(value.as_str(), "runtime/default" | "docker/default") && !is_listed {
+                pod.remove(&annotation, Action::Tighten, Told::nothing);
+            }
+        }
+    }
+}
+
+fn filter(pod: &mut Draft, profile: &Path, listed: &[String]) {
+    let kind = pod.text(&profile.at(&["type"]));
+    let file = profile.at(&["localhostProfile"]);
+    let allowed = match kind.as_deref() {
+        Some("RuntimeDefault") => true,
+        Some("Localhost") => pod.text(&file).is_some_and(|file| listed.contains(&file)),
+        _ => false,
+    };
+    if !allowed {
+        pod.require(&profile.at(&["type"]), "RuntimeDefault");
+        // The API refuses a file beside any other type.
+        pod.remove(&file, Action::Tighten, Told::nothing);
+    }
+}

@@ -1,0 +1,85 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | service account token | automount false, **and** the already-injected token volume and its mounts removed; `serviceAccountToken` and `podCertificate` sources removed from the author's projected volumes, but for audiences that the profile lists (a mesh's; the API server's own never) | tighten |
+//!
+//! The `ServiceAccount` plugin runs before any webhook, so its volume is already there; nobody asked for it.
+
+use super::{Inject, Rule, Tighten};
+use crate::{
+    change::{Action, Told},
+    harden::Context,
+    pod::{Draft, Path},
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "service-account-token",
+    holds: "the pod holds no credential of its service account",
+    effects: &[Inject, Tighten],
+    source: "Kubernetes: Configure Service Accounts for Pods, Opt out of API credential automounting",
+    apply,
+};
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    pod.require(&Path::of(&["spec", "automountServiceAccountToken"]), false);
+    let volumes = Path::of(&["spec", "volumes"]);
+    let mut plugins = Vec::new();
+    for (index, volume) in pod.items(&volumes).into_iter().enumerate() {
+        if is_the_plugins(pod, &volume) {
+            unmount(pod, &volume);
+            plugins.push(index);
+        } else {
+            authors_sources(pod, &volume.at(&["projected", "sources"]), &context.profile.token_audiences);
+        }
+    }
+    pod.remove_items(&volumes, &plugins, Action::Inject, Told::nothing);
+}
+
+/// Whether the `ServiceAccount` plugin made this volume: by its name and by exactly the three sources it puts in.
+fn is_the_plugins(pod: &mut Draft, volume: &Path) -> bool {
+    if !pod.text(&volume.at(&["name"])).is_some_and(|name| name.starts_with("kube-api-access-")) {
+        return false;
+    }
+    let mut sources = pod.items(&volume.at(&["projected", "sources"])).into_iter();
+    let (Some(token), Some(root), Some(namespace), None) =
+        (sources.next(), sources.next(), sources.next(), sources.next())
+    else {
+        return false;
+    };
+    pod.members(volume).iter().all(|member| member == "name" || member == "projected")
+        && pod.members(&token) == ["serviceAccountToken"]
+        && !pod.is_set(&token.at(&["serviceAccountToken", "audience"]))
+        && pod.text(&root.at(&["configMap", "name"])).as_deref() == Some("kube-root-ca.crt")
+        && pod.members(&namespace) == ["downwardAPI"]
+}
+
+fn unmount(pod: &mut Draft, volume: &Path) {
+    let name = pod.text(&volume.at(&["name"]));
+    for container in pod.containers().iter() {
+        let mounts = container.path.at(&["volumeMounts"]);
+        let items = pod.items(&mounts);
+        let of_volume: Vec<usize> = items
+            .iter()
+            .enumerate()
+            .filter(|(_, mount)| pod.text(&mount.at(&["name"])) == name)
+            .map(|(index, _)| index)
+            .collect();
+        pod.remove_items(&mounts, &of_volume, Action::Inject, Told::nothing);
+    }
+}
+
+/// Takes credentials out of a projected volume; what else it projects stays, and so do its mounts.
+fn authors_sources(pod: &mut Draft, sources: &Path, audiences: &[String]) {
+    let items = pod.items(sources);
+    let credentials: Vec<usize> = items
+        .iter()
+        .enumerate()
+        .filter(|(_, source)| {
+            let token = source.at(&["serviceAccountToken"]);
+            let for_a_listed_audience =
+                pod.text(&token.at(&["audience"])).is_some_and(|audience| audiences.contains(&audience));
+            pod.is_set(&source.at(&["podCertificate"])) || (pod.is_set(&token) && !for_a_listed_audience)
+        })
+        .map(|(index, _)| index)
+        .collect();
+    pod.remove_items(sources, &credentials, Action::Tighten, Told::nothing);
+}

@@ -1,0 +1,30 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | volume types | an allow list per profile; by default those of PodSecurity `restricted`. Whatever is not on it, known to us or not, is refused | refuse |
+
+use super::{Refuse, Rule};
+use crate::{
+    harden::Context,
+    pod::{Draft, Path},
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "volume-types",
+    holds: "the pod has only volumes of the types that the profile lists",
+    effects: &[Refuse],
+    source: "Pod Security Standards: Volume Types, HostPath Volumes (case B52)",
+    apply,
+};
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    let allowed = &context.profile.volume_types;
+    for volume in pod.items(&Path::of(&["spec", "volumes"])) {
+        for member in pod.members(&volume) {
+            // Every member but the name is a source; one that we have never heard of is a new type.
+            if member != "name" && !allowed.contains(&member) {
+                let message = format!("is no volume type of the profile; it allows {}", allowed.join(", "));
+                pod.refuse(&volume.key(member), message);
+            }
+        }
+    }
+}
