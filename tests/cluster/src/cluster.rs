@@ -18,7 +18,7 @@ use crate::node_spec::NodeSpec;
 use crate::paths::{NodePaths, Paths};
 use crate::programs::Programs;
 use crate::progress::Progress;
-use crate::{api, control_plane, hold, network, node, pki};
+use crate::{addon, api, control_plane, hold, network, node, pki};
 
 /// How long a start may take before it is called a failure. Generous: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -110,6 +110,7 @@ impl Cluster {
             "node-1",
             "kube-controller-manager",
         )?;
+        cluster.install(&addon::COREDNS, progress)?;
         if options.keep {
             cluster.keep()?;
         }
@@ -266,6 +267,7 @@ impl Cluster {
             return Err(Error::Usage("the first node is the cluster: start it again with `up`".to_owned()));
         }
         stop(&self.paths.node(name))?;
+        hold::remove(&self.paths, &self.paths.node(name))?;
         self.start_node(name, index)?;
         let client = self.client().await?;
         self.explain(api::node_ready(&client, name, PATIENCE).await, name, "kubelet")?;
@@ -352,7 +354,7 @@ impl Cluster {
             self.manifest.nodes.push(Member { name: name.to_owned(), index });
         }
         wait(&format!("containerd on {name}"), &node.log("containerd"), || {
-            std::os::unix::net::UnixStream::connect(node.containerd_socket()).is_ok()
+            Ok(std::os::unix::net::UnixStream::connect(node.containerd_socket()).is_ok())
         })?;
         for image in &self.manifest.images {
             self.import(name, image)?;
@@ -371,10 +373,17 @@ impl Cluster {
         }
         // A group of its own: Ctrl-C is for the starter, and the holder sees it go.
         command.stdin(Stdio::piped()).stdout(output).stderr(errors).process_group(0);
-        self.holders.push(command.spawn().map_err(Error::io("start", &node.log("holder")))?);
-        wait(&format!("the first process of {name}"), &node.log("init"), || gate::ask(&node.gate(), "status").is_ok())?;
+        let mut holder = command.spawn().map_err(Error::io("start", &log))?;
+        let started = wait(&format!("the first process of {name}"), &node.log("init"), || {
+            if matches!(holder.try_wait(), Ok(Some(_))) {
+                return Err(Error::Died { what: name.to_owned(), log: tail(&node.log("init")) + &tail(&log) });
+            }
+            Ok(gate::ask(&node.gate(), "status").is_ok())
+        });
+        self.holders.push(holder);
+        started?;
         if first {
-            wait("the API server's port", &log, || node.api_port().exists())?;
+            wait("the API server's port", &log, || Ok(node.api_port().exists()))?;
             let port: u16 = read_number(&node.api_port()).unwrap_or_default();
             let server = format!("https://127.0.0.1:{port}");
             pki::kubeconfig(&self.paths, "admin", &server, &self.paths.kubeconfig())?;
@@ -514,9 +523,9 @@ fn remove(paths: &Paths) -> Result<(), Error> {
     }
 }
 
-fn wait(what: &str, log: &Path, done: impl Fn() -> bool) -> Result<(), Error> {
+fn wait(what: &str, log: &Path, mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
     let start = Instant::now();
-    while !done() {
+    while !done()? {
         if start.elapsed() > PATIENCE {
             return Err(Error::Timeout { what: what.to_owned(), after: PATIENCE, look: tail(log) });
         }

@@ -38,12 +38,12 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A process of the cluster ended early.
-    #[error("{what} ended early; its log is {}", .log.display())]
+    #[error("{what} ended early; it says: {log}")]
     Died {
         /// Which process.
         what: String,
-        /// Where it wrote.
-        log: PathBuf,
+        /// The last lines that it wrote.
+        log: String,
     },
     /// A certificate could not be made.
     #[error("cannot make the cluster's certificates: {0}")]

@@ -52,8 +52,9 @@ pub(crate) async fn run(hold: &Hold) -> Result<(), Error> {
     let mut interrupt = signals(SignalKind::interrupt())?;
     let mut child = spawn(&node)?;
     let unshare = child.id().unwrap_or_default();
-    let init =
-        first_child(unshare).await.ok_or_else(|| Error::Died { what: hold.node.clone(), log: node.log("init") })?;
+    let init = first_child(unshare)
+        .await
+        .ok_or_else(|| Error::Died { what: "unshare".to_owned(), log: node.log("init").display().to_string() })?;
     write_pid(&node.init_pid(), init)?;
     if let Some(api) = &hold.api {
         offer(&node, api).await?;

@@ -1,5 +1,6 @@
 //! A real Kubernetes on a bare machine.
 
+pub mod addon;
 mod api;
 pub mod build_programs;
 pub mod cache;

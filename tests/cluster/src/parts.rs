@@ -17,7 +17,7 @@ use std::{env, fs, io};
 
 use crate::cache::{self, CacheError, Key};
 use crate::packages::{self, Package, PackagesError};
-use crate::progress::{Progress, seconds};
+use crate::progress::{self, Progress};
 
 mod build;
 #[cfg(test)]
@@ -132,7 +132,8 @@ pub const HELM: Part = Part {
     ..PART
 };
 
-/// cert-manager's controller, injector and webhook in one program, `cert-manager`, with the name as first argument.
+/// cert-manager's controller, injector and webhook in one program, `launcher`, which takes the name as its first
+/// argument.
 pub const CERT_MANAGER: Part = Part {
     name: "cert-manager",
     module: "github.com/cert-manager/cert-manager",
@@ -253,6 +254,10 @@ impl Part {
         required_version(&text, self.module).ok_or(PartsError::NoVersion { path, module: self.module })
     }
 
+    fn label(&self, folder: &Path) -> Result<String, PartsError> {
+        Ok(format!("{} {}", self.name, self.version_in(folder)?))
+    }
+
     fn folder(&self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("parts").join(self.name)
     }
@@ -309,9 +314,19 @@ fn required_version(text: &str, module: &str) -> Option<String> {
 /// What is in the cache is taken from there. The rest is built now, which takes minutes the first time: [`Progress`]
 /// shows how far it is. Blocks; call it off the async threads.
 pub fn ensure(parts: &[Part], progress: &Progress) -> Result<Vec<PathBuf>, PartsError> {
-    let cache = cache::root()?;
-    let place = |part: &Part| Workshop { folder: part.folder(), cache: cache.clone(), go: packages::find("go") };
-    parts.iter().map(|part| ensure_one(part, &place(part), progress)).collect()
+    parts.iter().map(|part| ensure_part(part, progress)).collect()
+}
+
+/// [`ensure`] for one part.
+pub fn ensure_part(part: &Part, progress: &Progress) -> Result<PathBuf, PartsError> {
+    ensure_in(part, &Workshop::of(part)?, progress)
+}
+
+/// The folder of the Go module that a part is named after: what else it holds, beside programs. Read-only. Fetched now
+/// if it is not on the machine; takes Go, so callers keep what they make of it. Blocks.
+pub fn module_folder(part: &Part, progress: &Progress) -> Result<PathBuf, PartsError> {
+    let workshop = Workshop::of(part)?;
+    build::module_folder(part, &part.label(&workshop.folder)?, &workshop, progress)
 }
 
 /// Where a part is built.
@@ -325,14 +340,20 @@ struct Workshop {
     go: Option<PathBuf>,
 }
 
-fn ensure_one(part: &Part, workshop: &Workshop, progress: &Progress) -> Result<PathBuf, PartsError> {
+impl Workshop {
+    fn of(part: &Part) -> Result<Self, PartsError> {
+        Ok(Self { folder: part.folder(), cache: cache::root()?, go: packages::find("go") })
+    }
+}
+
+fn ensure_in(part: &Part, workshop: &Workshop, progress: &Progress) -> Result<PathBuf, PartsError> {
     let key = part.key(&workshop.folder)?;
     cache::entry_in(&workshop.cache, "parts", &format!("{}-{key}", part.name), |out| {
         packages::ensure(part.needs, progress)?;
-        let label = format!("{} {}", part.name, part.version_in(&workshop.folder)?);
+        let label = part.label(&workshop.folder)?;
         progress.say(&format!(
             "Building {label} from its Go module: about {} on two cores, once; kept in {}.",
-            seconds(part.cold),
+            progress::about(part.cold),
             workshop.cache.display()
         ));
         build::build(part, &label, workshop, out, progress)

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::packages;
-use crate::parts::{self, CNI, CONTAINERD, KUBE_ROUTER, Part};
+use crate::parts::{self, CNI, CONTAINERD, KUBE_ROUTER, Part, RUNC};
 use crate::progress::Progress;
 
 /// What every node runs, beside Kubernetes.
-const NODE: [Part; 3] = [CONTAINERD, CNI, KUBE_ROUTER];
+const NODE: [Part; 4] = [CONTAINERD, RUNC, CNI, KUBE_ROUTER];
 
 /// The folders that hold the programs of one Kubernetes version, first match first.
 #[derive(Debug, Clone)]

@@ -126,6 +126,15 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
+/// A duration that nobody measured just now: `50 s`, `7 min`.
+#[must_use]
+pub fn about(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min", (seconds + 30) / 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +143,13 @@ mod tests {
     fn a_duration_is_said_in_seconds_below_a_minute_and_in_minutes_above() {
         assert_eq!(seconds(Duration::from_millis(8_120)), "8.1 s");
         assert_eq!(seconds(Duration::from_secs(399)), "6 min 39 s");
+    }
+
+    #[test]
+    fn an_estimate_has_no_more_digits_than_it_deserves() {
+        assert_eq!(about(Duration::from_secs(50)), "50 s");
+        assert_eq!(about(Duration::from_secs(89)), "1 min");
+        assert_eq!(about(Duration::from_secs(399)), "7 min");
     }
 
     #[test]

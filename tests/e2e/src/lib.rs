@@ -1,1 +1,12 @@
-//! Filled in next.
+//! What end-to-end tests stand on: a real cluster with Cofferdam installed, a namespace per test, and the questions that
+//! a person would ask of it.
+
+pub mod creations;
+pub mod demo;
+pub mod images;
+pub mod install;
+pub mod kubectl;
+pub mod namespace;
+pub mod proof;
+pub mod stage;
+pub mod wait;

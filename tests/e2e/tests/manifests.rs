@@ -5,12 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
+use cofferdam_cluster::programs::Programs;
+use cofferdam_cluster::progress::Progress;
+use cofferdam_e2e::stage::kubernetes;
+use cofferdam_model::keys;
 use serde_json::{Value, json};
 
-/// The kubectl that renders: `COFFERDAM_KUBECTL`, or the one on the PATH.
-fn kubectl() -> PathBuf {
-    std::env::var_os("COFFERDAM_KUBECTL").map_or_else(|| "kubectl".into(), PathBuf::from)
+/// The kubectl that renders: `COFFERDAM_KUBECTL`, or the harness's of the Kubernetes version under test.
+fn kubectl() -> &'static Path {
+    static KUBECTL: OnceLock<PathBuf> = OnceLock::new();
+    KUBECTL.get_or_init(|| {
+        std::env::var_os("COFFERDAM_KUBECTL").map_or_else(
+            || {
+                let programs = Programs::ensure(&kubernetes(), &Progress::new()).expect("the harness has its programs");
+                programs.path("kubectl").expect("kubectl is one of them")
+            },
+            PathBuf::from,
+        )
+    })
 }
 
 fn manifests() -> PathBuf {
@@ -28,9 +42,7 @@ impl Objects {
     }
 
     fn render(directory: &Path) -> Self {
-        let output = Command::new(kubectl()).arg("kustomize").arg(directory).output().unwrap_or_else(|error| {
-            panic!("{}: {error}; set COFFERDAM_KUBECTL to the path of a kubectl", kubectl().display())
-        });
+        let output = Command::new(kubectl()).arg("kustomize").arg(directory).output().expect("kubectl starts");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && errors.is_empty(), "kubectl kustomize {}: {errors}", directory.display());
         let text = String::from_utf8(output.stdout).expect("YAML is UTF-8");
@@ -405,6 +417,21 @@ fn b89_no_pod_is_shown_to_two_entries_and_none_that_a_cluster_needs_to_start_to_
 }
 
 #[test]
+fn the_program_and_the_entries_use_the_same_words() {
+    let objects = Objects::of("overlays/cert-manager");
+    for webhook in objects.webhooks() {
+        let expressions = items(&webhook["namespaceSelector"]["matchExpressions"]);
+        assert_eq!(expressions[0]["values"], json!(keys::EXEMPT_NAMESPACES));
+        assert_eq!(expressions[1]["key"], keys::SESSIONS);
+        if let Some(expression) = items(&webhook["objectSelector"]["matchExpressions"]).first() {
+            assert_eq!(expression["key"], keys::SESSION);
+        }
+    }
+    let policy = objects.only("ValidatingAdmissionPolicy").to_string();
+    assert!(policy.contains(keys::SESSIONS), "{policy}");
+}
+
+#[test]
 fn b22_b91_every_entry_fails_closed_and_has_no_side_effect() {
     let objects = Objects::of("overlays/cert-manager");
     let mut paths = Vec::new();
@@ -505,6 +532,17 @@ fn account_names_are_the_ones_that_policies_know() {
 fn the_policy_that_is_mounted_is_the_file_in_the_base() {
     let file = fs::read_to_string(manifests().join("base/policy.yaml")).expect("the base has it");
     assert_eq!(Objects::of("base").only("ConfigMap")["data"], json!({"policy.yaml": file}));
+}
+
+#[test]
+fn a_policy_is_replaced_where_the_readme_says() {
+    let settings = "configMapGenerator: [{name: cofferdam-policy, namespace: cofferdam-system, behavior: replace, \
+                    literals: [policy.yaml=other]}]\n";
+    let objects = Objects::render(&overlay("other-policy", settings));
+    assert_eq!(objects.only("ConfigMap")["data"], json!({"policy.yaml": "other"}));
+    assert_eq!(loose_ends(&objects), Vec::<String>::new());
+    let name = |objects: &Objects| objects.only("ConfigMap")["metadata"]["name"].clone();
+    assert_ne!(name(&objects), name(&Objects::of("base")), "another policy is another ConfigMap, and a rollout");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{env, thread};
 
+use serde::Deserialize;
+
 use super::{Part, PartsError, Workshop};
 use crate::cache::CacheError;
 use crate::progress::{Progress, Task};
@@ -37,11 +39,7 @@ pub(super) fn build(
     out: &Path,
     progress: &Progress,
 ) -> Result<(), PartsError> {
-    let program = workshop.go.as_deref().ok_or_else(|| PartsError::NoGo { part: label.to_owned() })?;
-    let log = workshop.cache.join("logs").join(format!("{}.log", label.replace(' ', "-")));
-    begin(&log)?;
-    let go = Go { program, part, label, folder: &workshop.folder, log };
-    go.check_version()?;
+    let go = Go::new(part, label, workshop)?;
     let mut task = progress.task(label);
     let packages = go.download(&mut task)?;
     task.total(packages);
@@ -49,6 +47,31 @@ pub(super) fn build(
     link(part, out)?;
     task.done("built");
     Ok(())
+}
+
+/// The folder of the module that `part` is named after, as Go unpacked it: read-only, and fetched if need be.
+pub(super) fn module_folder(
+    part: &Part,
+    label: &str,
+    workshop: &Workshop,
+    progress: &Progress,
+) -> Result<PathBuf, PartsError> {
+    let go = Go::new(part, label, workshop)?;
+    let mut task = progress.task(label);
+    let answer = go.fetch(&mut task, || {
+        let mut command = go.command("mod");
+        command.args(["download", "-json"]).arg(format!("-modfile={}", part.modfile)).arg(part.module);
+        command
+    })?;
+    let answer: Downloaded = serde_json::from_str(&answer).map_err(|error| go.failed(error.to_string()))?;
+    Ok(answer.dir)
+}
+
+/// What `go mod download -json` says of a module, as far as we listen.
+#[derive(Debug, Deserialize)]
+struct Downloaded {
+    #[serde(rename = "Dir")]
+    dir: PathBuf,
 }
 
 /// Starts the log anew.
@@ -79,7 +102,20 @@ struct Go<'a> {
     log: PathBuf,
 }
 
-impl Go<'_> {
+impl<'a> Go<'a> {
+    fn new(part: &'a Part, label: &'a str, workshop: &'a Workshop) -> Result<Self, PartsError> {
+        let program = workshop.go.as_deref().ok_or_else(|| PartsError::NoGo { part: label.to_owned() })?;
+        let log = workshop.cache.join("logs").join(format!("{}.log", label.replace(' ', "-")));
+        begin(&log)?;
+        let go = Self { program, part, label, folder: &workshop.folder, log };
+        go.check_version()?;
+        Ok(go)
+    }
+
+    fn failed(&self, tail: String) -> PartsError {
+        PartsError::Go { part: self.label.to_owned(), log: self.log.clone(), tail }
+    }
+
     /// A command that depends on nothing but what the part's key is made of: what the environment or Go's own settings
     /// file says about flags, workspaces and targets does not count.
     fn command(&self, verb: &str) -> Command {
@@ -124,22 +160,27 @@ impl Go<'_> {
     /// `go list`, not `go mod download`: that one asks for modules that only other people's tests need, some of which
     /// are not served.
     fn download(&self, task: &mut Task) -> Result<u64, PartsError> {
+        let listed = self.fetch(task, || self.with_packages("list", &["-deps"]))?;
+        Ok(listed.lines().count() as u64)
+    }
+
+    /// Runs a command that asks the network, more than once if it is the network that fails.
+    fn fetch(&self, task: &mut Task, command: impl Fn() -> Command) -> Result<String, PartsError> {
         let mut attempt = 1;
         loop {
             task.doing("fetching modules");
-            let listed = self.run(self.with_packages("list", &["-deps"]), |line| {
+            let fetched = self.run(command(), |line| {
                 if let Some(what) = line.strip_prefix("go: downloading ") {
                     task.doing(what);
                 }
             });
-            match listed {
-                Ok(stdout) => return Ok(stdout.lines().count() as u64),
+            match fetched {
                 Err(PartsError::Go { tail, .. }) if attempt < DOWNLOADS && is_network(&tail) => {
                     task.doing("the network failed, trying again");
                     thread::sleep(Duration::from_secs(1 << attempt));
                     attempt += 1;
                 }
-                Err(error) => return Err(error),
+                done => return done,
             }
         }
     }
@@ -168,8 +209,7 @@ impl Go<'_> {
 
     /// Runs a command to its end, shows each line of its stderr to `see`, and gives its stdout.
     fn run(&self, mut command: Command, mut see: impl FnMut(&str)) -> Result<String, PartsError> {
-        let fail = |tail: String| PartsError::Go { part: self.label.to_owned(), log: self.log.clone(), tail };
-        let broken = |error: std::io::Error| fail(error.to_string());
+        let broken = |error: std::io::Error| self.failed(error.to_string());
         let mut log = File::options().append(true).open(&self.log).map_err(broken)?;
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(broken)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -194,7 +234,7 @@ impl Go<'_> {
         let status = child.wait().map_err(broken)?;
         let stdout = stdout.map_err(broken)?;
         if !status.success() {
-            return Err(fail(Vec::from(tail).join("\n")));
+            return Err(self.failed(Vec::from(tail).join("\n")));
         }
         Ok(stdout)
     }

@@ -27,7 +27,7 @@ impl Fake {
     }
 
     fn ensure(&self, part: &Part) -> Result<PathBuf, PartsError> {
-        ensure_one(part, &self.workshop, &Progress::silent())
+        ensure_in(part, &self.workshop, &Progress::silent())
     }
 
     fn calls(&self, verb: &str) -> Vec<String> {
@@ -134,6 +134,19 @@ fn a_module_that_does_not_exist_is_asked_for_once() {
     );
     assert!(matches!(fake.ensure(&TOY), Err(PartsError::Go { .. })));
     assert_eq!(fake.calls("list").len(), 1);
+}
+
+#[test]
+fn the_folder_of_a_module_is_the_one_that_go_names() {
+    let fake = Fake::new(
+        r#"case "$1 $2" in
+        version*) echo "go version go1.26.8 linux/amd64" ;;
+        "mod download") echo '{"Path": "example.com/toy", "Dir": "/modules/toy@v1.2.3"}' ;;
+        esac"#,
+    );
+    let folder = build::module_folder(&TOY, "toy 1.2.3", &fake.workshop, &Progress::silent()).unwrap();
+    assert_eq!(folder, Path::new("/modules/toy@v1.2.3"));
+    assert_eq!(fake.calls("mod"), ["mod download -json -modfile=go.mod example.com/toy"]);
 }
 
 #[test]

@@ -1,0 +1,40 @@
+# README.md says what each of these is for. All of them work on a fresh clone, and build what they need.
+
+# The newest Kubernetes, which is the default everywhere, and the oldest that must pass.
+KUBERNETES := 1.37
+OLDEST := 1.34
+
+CARGO := cargo --locked
+CLUSTER :=
+IMAGE :=
+POD_IMAGE :=
+
+.PHONY: demo image test lint unit e2e e2e-newest e2e-oldest down
+
+demo:
+	@$(CARGO) build --quiet --package cofferdam-cluster --package cofferdam-e2e --bins
+	@$(CARGO) run --quiet --package cofferdam-e2e --bin cofferdam-demo --  $(if $(filter current,$(CLUSTER)),--current) $(if $(IMAGE),--image $(IMAGE)) \
+		$(if $(POD_IMAGE),--pod-image $(POD_IMAGE))
+
+image:
+	@$(CARGO) run --quiet --package cofferdam-e2e --bin cofferdam-image
+
+test: lint unit e2e
+
+lint:
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+
+unit:
+	$(CARGO) test --workspace --exclude cofferdam-e2e
+
+e2e: e2e-newest e2e-oldest
+
+e2e-newest:
+	COFFERDAM_KUBERNETES=$(KUBERNETES) $(CARGO) test --package cofferdam-e2e -- --nocapture
+
+e2e-oldest:
+	COFFERDAM_KUBERNETES=$(OLDEST) $(CARGO) test --package cofferdam-e2e -- --nocapture
+
+down:
+	@$(CARGO) run --quiet --package cofferdam-cluster -- down

@@ -1,0 +1,179 @@
+//! What can be installed on a running cluster: one file for each add-on, below `addon/`.
+//!
+//! An add-on is data: images to load, manifests to apply, conditions to wait for. Its file says how these are made from
+//! [parts](crate::parts) and charts; [`Cluster::install`] does the same with each.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cache::{self, CacheError, Key};
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::image::{Config, Image, ImageError, Layer, Override};
+use crate::parts::{self, Part, PartsError};
+use crate::progress::{Progress, Task};
+
+mod cert_manager;
+mod chart;
+mod coredns;
+
+pub use cert_manager::CERT_MANAGER;
+pub use coredns::COREDNS;
+
+/// Every add-on.
+pub const ALL: &[Addon] = &[COREDNS, CERT_MANAGER];
+
+/// How long an add-on may take until it is ready, on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Something that can be installed on a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Addon {
+    /// Its name, as people call it.
+    pub name: &'static str,
+    /// Makes what is to be installed, or takes it from the cache.
+    prepare: fn(&Workbench) -> Result<Installation, AddonError>,
+}
+
+/// What there is for making an installation.
+#[derive(Debug)]
+struct Workbench<'a> {
+    /// The version of Kubernetes that it is for, as in `1.37`.
+    kubernetes: &'a str,
+    progress: &'a Progress,
+}
+
+/// What is done to a cluster, in this order.
+#[derive(Debug)]
+struct Installation {
+    /// Tar files of OCI images to load.
+    images: Vec<PathBuf>,
+    /// Manifests to apply, one after the other: what the next one relies on is in one before.
+    manifests: Vec<String>,
+    /// What makes it ready.
+    ready: Vec<Ready>,
+}
+
+/// Something to wait for.
+#[derive(Debug, PartialEq, Eq)]
+enum Ready {
+    /// An object has a condition.
+    Condition {
+        namespace: &'static str,
+        /// As in `deployment/name`.
+        object: &'static str,
+        condition: &'static str,
+    },
+    /// The API server, with all its webhooks, would take a manifest. Nothing is stored.
+    Accepted { what: &'static str, manifest: &'static str },
+}
+
+/// Why an add-on could not be made ready to install.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddonError {
+    /// A program.
+    #[error(transparent)]
+    Parts(#[from] PartsError),
+    /// An image.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The cache.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// A chart.
+    #[error("helm cannot render the chart of {chart}: {output}")]
+    Chart {
+        /// Whose chart.
+        chart: &'static str,
+        /// What helm said.
+        output: String,
+    },
+}
+
+impl Cluster {
+    /// Installs an add-on and returns once it does its work. Once more changes nothing. Blocks.
+    ///
+    /// # Errors
+    /// [`Error::Part`] when something of it cannot be built; otherwise what kubectl said.
+    pub fn install(&mut self, addon: &Addon, progress: &Progress) -> Result<(), Error> {
+        let kubernetes = self.kubernetes().to_owned();
+        let workbench = Workbench { kubernetes: &kubernetes, progress };
+        let installation = (addon.prepare)(&workbench).map_err(Error::part)?;
+        let task = progress.task(addon.name);
+        for image in &installation.images {
+            task.doing("loading images");
+            self.load(image)?;
+        }
+        for manifest in &installation.manifests {
+            task.doing("applying manifests");
+            self.apply(manifest)?;
+        }
+        for ready in &installation.ready {
+            self.wait_for(ready, &task)?;
+        }
+        task.done("installed");
+        Ok(())
+    }
+
+    fn wait_for(&self, ready: &Ready, task: &Task) -> Result<(), Error> {
+        match ready {
+            Ready::Condition { namespace, object, condition } => {
+                task.doing(&format!("waiting for {object}"));
+                let condition = format!("--for=condition={condition}");
+                let timeout = format!("--timeout={}s", PATIENCE.as_secs());
+                self.kubectl(["wait", "--namespace", namespace, object, &condition, &timeout]).map(drop)
+            }
+            Ready::Accepted { what, manifest } => {
+                task.doing(&format!("waiting until {what}"));
+                let start = Instant::now();
+                loop {
+                    match self.would_accept(manifest) {
+                        Ok(()) => return Ok(()),
+                        Err(error) if start.elapsed() > PATIENCE => {
+                            let what = format!("that {what}");
+                            return Err(Error::Timeout { what, after: PATIENCE, look: error.to_string() });
+                        }
+                        // Nothing tells when a webhook can be reached; asking again does.
+                        Err(_) => thread::sleep(Duration::from_millis(200)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn would_accept(&self, manifest: &str) -> Result<(), Error> {
+        let file = tempfile::NamedTempFile::new().map_err(Error::io("write to", &std::env::temp_dir()))?;
+        fs::write(file.path(), manifest).map_err(Error::io("write", file.path()))?;
+        let file = format!("--filename={}", file.path().display());
+        self.kubectl(["create", "--dry-run=server", "--output=name", &file]).map(drop)
+    }
+}
+
+impl Workbench<'_> {
+    /// An image of one program of a part, started with `arguments` before those of the pod, by a numeric user that is
+    /// not root (which is what `runAsNonRoot` takes).
+    fn image(&self, reference: &str, part: &Part, program: &str, arguments: &[&str]) -> Result<PathBuf, AddonError> {
+        let folder = self.part(part)?;
+        // The folder is named by what the program was built from, which is cheaper to digest than the program.
+        let key = Key::new().text(&folder.to_string_lossy()).text(program).text(reference).text(&arguments.join(" "));
+        let entry = cache::entry("images", &key.finish(), |out| -> Result<(), AddonError> {
+            let path = Path::new("/").join(program);
+            let mut layer = Layer::new();
+            layer.copy(&folder.join(program), &path, Override::root_owned_with_mode(0o755))?;
+            let mut entrypoint = vec![path.to_string_lossy().into_owned()];
+            entrypoint.extend(arguments.iter().map(ToString::to_string));
+            let config = Config { entrypoint, user: "1000:1000".to_owned(), ..Config::default() };
+            Image { reference: reference.parse()?, layers: vec![layer], config }.write(&out.join("image.tar"))?;
+            Ok(())
+        })?;
+        Ok(entry.join("image.tar"))
+    }
+
+    /// The folder of a part's programs.
+    fn part(&self, part: &Part) -> Result<PathBuf, AddonError> {
+        Ok(parts::ensure_part(part, self.progress)?)
+    }
+}

@@ -1,0 +1,229 @@
+//! The demo: someone creates a plain pod, and what runs is hardened. Shown to a person, on a cluster of its own or on
+//! the one that their kubectl points to.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anstream::{eprintln, print, println};
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, Result, bail, ensure};
+use cofferdam_cluster::addon::CERT_MANAGER;
+use cofferdam_cluster::cluster::{Cluster, Options};
+use cofferdam_cluster::progress::Progress;
+use serde_json::Value;
+
+use crate::install::{self, SESSIONS};
+use crate::kubectl::{Answer, Kubectl};
+use crate::{images, proof};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default();
+const WARN: Style = AnsiColor::Yellow.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+
+/// What the demo can be told.
+#[derive(Debug, clap::Parser)]
+#[command(version, about = "Shows what Cofferdam makes of a plain pod")]
+pub struct Arguments {
+    /// Use the cluster that kubectl points to, instead of starting one.
+    #[arg(long, requires = "image")]
+    current: bool,
+    /// Cofferdam's image, by a name that the cluster can pull.
+    #[arg(long)]
+    image: Option<String>,
+    /// The image of the pods that are shown; it must hold a shell.
+    #[arg(long, default_value = "busybox:1.37")]
+    pod_image: String,
+    /// Go on without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// The step that failed, in one sentence.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.image {
+        Some(image) if arguments.current => on_current(arguments, image),
+        _ => on_own(),
+    }
+}
+
+/// Starts a cluster, leaves it running, and says how to go on.
+fn on_own() -> Result<()> {
+    heading("A Kubernetes of its own on this machine");
+    let start = Instant::now();
+    let name = "demo";
+    Cluster::down(name).context("the last demo's cluster cannot be removed")?;
+    let options = Options { name: name.to_owned(), kubernetes: "1.37".to_owned(), nodes: 1, keep: true };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut cluster = runtime.block_on(Cluster::up(&options, &Progress::new()))?;
+    step("a control plane and a node, in namespaces that nothing leaves", start);
+    let start = Instant::now();
+    images::load(&mut cluster)?;
+    images::load_shell(&mut cluster)?;
+    step("Cofferdam's image, built from its Containerfile", start);
+    let start = Instant::now();
+    cluster.install(&CERT_MANAGER, &Progress::new())?;
+    step("cert-manager", start);
+    let kubectl = Kubectl::of(&cluster)?;
+    let start = Instant::now();
+    install::install(&kubectl, &install::render(&kubectl, install::IMAGE)?)?;
+    step("Cofferdam: kubectl apply -k manifests/overlays/cert-manager", start);
+    show(&kubectl, images::SHELL)?;
+    heading("Go on by hand");
+    let program = "target/debug/cofferdam-cluster";
+    for (command, what) in [
+        (format!("{program} kubectl -n {SESSIONS} get pod hello -o yaml"), "the pod as it was admitted"),
+        (format!("{program} kubectl -n {SESSIONS} exec -it hello -- sh"), "a shell in the box"),
+        (format!("{program} kubectl -n {SESSIONS} run mine --image={} -- sleep 1h", images::SHELL), "a pod of yours"),
+        (format!("{program} status"), "the programs of the cluster"),
+        (format!("{program} down"), "ends it all and leaves nothing"),
+    ] {
+        println!("  {BOLD}{command}{BOLD:#}\n      {DIM}{what}{DIM:#}");
+    }
+    Ok(())
+}
+
+/// Installs on the cluster that kubectl points to, shows, and takes away what it made.
+fn on_current(arguments: &Arguments, image: &str) -> Result<()> {
+    let kubectl = Kubectl::current(PathBuf::from("kubectl"));
+    let context = kubectl.run(["config", "current-context"])?;
+    let server = kubectl.run(["config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}"])?;
+    println!("This installs Cofferdam on the cluster of context {BOLD}{}{BOLD:#} ({server}),", context.trim());
+    println!("creates three pods in the namespace {SESSIONS}, and takes all of it away again.");
+    let present =
+        kubectl.ask(["get", "namespace", install::SYSTEM, SESSIONS, "--ignore-not-found", "--output=name"], "")?;
+    ensure!(present.success, "the cluster does not answer: {}", present.stderr.trim());
+    ensure!(
+        present.stdout.is_empty(),
+        "{} is there already. The demo takes away what it installs, so it does not touch an installation of yours.",
+        present.stdout.split_whitespace().collect::<Vec<_>>().join(" and ")
+    );
+    let issuers = kubectl.ask(["get", "crd", "issuers.cert-manager.io"], "")?;
+    ensure!(
+        issuers.success,
+        "this cluster has no cert-manager. Install it (https://cert-manager.io/docs/installation) and come back."
+    );
+    if !arguments.yes && !confirmed()? {
+        bail!("nothing was changed");
+    }
+    let manifests = install::render(&kubectl, image)?;
+    let shown = install::install(&kubectl, &manifests).and_then(|()| show(&kubectl, &arguments.pod_image));
+    heading("Taking it away");
+    install::uninstall(&kubectl, &manifests)?;
+    println!("  {GOOD}✓{GOOD:#} what the demo made is gone; cert-manager is as it was");
+    shown
+}
+
+fn confirmed() -> Result<bool> {
+    print!("Go on? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Creates three pods and shows what came of them.
+fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
+    heading("1. A plain pod: nobody asked for anything");
+    let image_flag = format!("--image={image}");
+    kubectl.run(["delete", "pod", "hello", "greedy", "--namespace", SESSIONS, "--ignore-not-found"])?;
+    let run = ["run", "hello", &image_flag, "--namespace", SESSIONS, "--", "sleep", "3600"];
+    command(&run);
+    let answer = kubectl.ask(run, "")?;
+    speak(&answer);
+    ensure!(answer.success, "the pod was not created");
+    kubectl.run(["wait", "pod/hello", "--namespace", SESSIONS, "--for=condition=Ready", "--timeout=120s"])?;
+    let pod = kubectl.json(["get", "pod", "hello", "--namespace", SESSIONS])?;
+    println!("\n  What the webhook put in before it was admitted:\n");
+    changes(&pod)?;
+
+    heading("2. The proof, from inside the running container");
+    println!("  {DIM}not what the object says: what the kernel says to the process{DIM:#}\n");
+    let mut all = true;
+    for fact in proof::ask(kubectl, SESSIONS, "hello")? {
+        all &= fact.holds;
+        let (mark, style) = if fact.holds { ("✓", GOOD) } else { ("✗", BAD) };
+        println!(
+            "  {style}{mark}{style:#} {:<24} {BOLD}{:<22}{BOLD:#} {DIM}{}{DIM:#}",
+            fact.what, fact.answer, fact.source
+        );
+    }
+    ensure!(all, "a fact does not hold");
+
+    heading("3. A pod that asks for too much: repaired, and its owner is told");
+    let greedy = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: greedy}}\nspec:\n  containers:\n  - name: app\n    image: {image}\n    \
+         args: [sleep, \"3600\"]\n    resources: {{limits: {{memory: 64Gi}}}}\n    securityContext:\n      \
+         privileged: true\n      runAsUser: 0\n      capabilities: {{add: [SYS_ADMIN]}}\n"
+    );
+    indent(&greedy);
+    let create = ["create", "--namespace", SESSIONS, "--filename=-"];
+    command(&create);
+    let answer = kubectl.ask(create, &greedy)?;
+    speak(&answer);
+    ensure!(answer.success, "the pod was not created");
+
+    heading("4. A pod that cannot be made safe: refused, with every reason at once");
+    let host = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: host}}\nspec:\n  hostNetwork: true\n  volumes: [{{name: root, \
+         hostPath: {{path: /}}}}]\n  containers:\n  - name: app\n    image: {image}\n    ports: [{{containerPort: 80, \
+         hostPort: 80}}]\n"
+    );
+    indent(&host);
+    command(&create);
+    let answer = kubectl.ask(create, &host)?;
+    speak(&answer);
+    ensure!(!answer.success, "the pod was created");
+    Ok(())
+}
+
+/// The changes that the webhook wrote down, one a line.
+fn changes(pod: &Value) -> Result<()> {
+    let text = pod["metadata"]["annotations"]["cofferdam.dev/changes"].as_str();
+    let changes: Value = serde_json::from_str(text.context("the pod carries no list of changes")?)?;
+    let list =
+        changes.as_array().or_else(|| changes["changes"].as_array()).context("the list of changes is no list")?;
+    for change in list {
+        let word = |key: &str| match &change[key] {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        };
+        println!("  {GOOD}+{GOOD:#} {:<72} {BOLD}{}{BOLD:#}", word("path"), word("new"));
+    }
+    Ok(())
+}
+
+fn heading(text: &str) {
+    println!("\n{BOLD}{text}{BOLD:#}");
+}
+
+fn step(text: &str, start: Instant) {
+    println!("  {GOOD}✓{GOOD:#} {text} {DIM}({:.1} s){DIM:#}", start.elapsed().as_secs_f64());
+}
+
+fn command(words: &[&str]) {
+    println!("\n  {BOLD}$ kubectl {}{BOLD:#}", words.join(" "));
+}
+
+fn indent(text: &str) {
+    for line in text.lines() {
+        println!("  {DIM}{line}{DIM:#}");
+    }
+}
+
+/// What kubectl printed, warnings in yellow and errors in red.
+fn speak(answer: &Answer) {
+    for line in answer.stderr.lines() {
+        let style = if line.starts_with("Warning:") { WARN } else { BAD };
+        eprintln!("  {style}{line}{style:#}");
+    }
+    for line in answer.stdout.lines() {
+        println!("  {line}");
+    }
+}

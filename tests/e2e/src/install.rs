@@ -1,0 +1,81 @@
+//! Installing Cofferdam as its README says: through the manifests, next to a cert-manager that is there.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use crate::kubectl::Kubectl;
+use crate::wait::until;
+
+/// The image that the manifests name.
+pub const IMAGE: &str = "cofferdam:dev";
+/// The namespace that every pod of is hardened, as shipped.
+pub const SESSIONS: &str = "cofferdam-sessions";
+/// Where Cofferdam itself runs.
+pub const SYSTEM: &str = "cofferdam-system";
+
+/// How long a part of the installation may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// The folder of one overlay of the manifests.
+#[must_use]
+pub fn overlay(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests/overlays").join(name)
+}
+
+/// The overlay for clusters with cert-manager, with `image` in place of [`IMAGE`].
+///
+/// # Errors
+/// In kubectl's words.
+pub fn render(kubectl: &Kubectl, image: &str) -> Result<String> {
+    let manifests = kubectl.run([Path::new("kustomize"), &overlay("cert-manager")])?;
+    Ok(manifests.replace(&format!("image: {IMAGE}"), &format!("image: {image}")))
+}
+
+/// Applies what was [rendered](render) and waits until a pod that is created now would be hardened.
+///
+/// # Errors
+/// The first step that failed, in kubectl's words.
+pub fn install(kubectl: &Kubectl, manifests: &str) -> Result<()> {
+    kubectl.run_with(["apply", "--filename=-"], manifests)?;
+    ready(kubectl)
+}
+
+/// Waits until the certificate is issued, the authority is in the webhook configuration and the replicas serve; then
+/// until the API server really asks them, which it learns of a moment later.
+///
+/// # Errors
+/// What did not come about.
+pub fn ready(kubectl: &Kubectl) -> Result<()> {
+    let limit = format!("--timeout={}s", PATIENCE.as_secs());
+    let namespace = format!("--namespace={SYSTEM}");
+    kubectl.run(["wait", &namespace, "--for=condition=Ready", "certificate/cofferdam-webhook", &limit])?;
+    kubectl.run(["rollout", "status", &namespace, "deployment/cofferdam-webhook", &limit])?;
+    until("a pod is hardened on a dry run", PATIENCE, || {
+        let pod = kubectl.json([
+            "run",
+            "probe",
+            "--image=cofferdam.test/none:1",
+            "--dry-run=server",
+            &format!("--namespace={SESSIONS}"),
+        ])?;
+        ensure!(pod["spec"]["securityContext"]["runAsNonRoot"] == true, "it came back unhardened");
+        Ok(())
+    })
+}
+
+/// Takes Cofferdam away again, the webhook configuration first: without it no creation asks a webhook that is gone.
+///
+/// # Errors
+/// In kubectl's words.
+pub fn uninstall(kubectl: &Kubectl, manifests: &str) -> Result<()> {
+    kubectl.run([
+        "delete",
+        "--ignore-not-found",
+        "mutatingwebhookconfiguration/cofferdam-webhook",
+        "validatingadmissionpolicybinding/cofferdam-session-label",
+    ])?;
+    kubectl.run_with(["delete", "--ignore-not-found", "--filename=-"], manifests)?;
+    Ok(())
+}

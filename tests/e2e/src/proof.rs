@@ -1,0 +1,97 @@
+//! What a process in a session really has, asked of the kernel by a shell inside the container.
+
+use anyhow::Result;
+
+use crate::kubectl::Kubectl;
+
+/// One answer from inside.
+#[derive(Debug)]
+pub struct Fact {
+    /// What was asked.
+    pub what: &'static str,
+    /// The answer.
+    pub answer: String,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Whether it is as it must be.
+    pub holds: bool,
+}
+
+/// One question: a line of shell, and the answer that must come.
+struct Question {
+    what: &'static str,
+    script: &'static str,
+    wanted: &'static str,
+    source: &'static str,
+}
+
+/// Only what every shell has, with `cat`, `id`, `sed` and `touch`. The session is one of profile `default`.
+const QUESTIONS: [Question; 9] = [
+    Question { what: "user and group", script: "echo $(id -u):$(id -g)", wanted: "1000:1000", source: "id" },
+    Question {
+        what: "capabilities",
+        script: "sed -n 's/^CapBnd:[^0-9a-f]*//p' /proc/1/status",
+        wanted: "0000000000000000",
+        source: "CapBnd in /proc/1/status",
+    },
+    Question {
+        what: "seccomp",
+        script: "case $(sed -n 's/^Seccomp:[^0-9]*//p' /proc/1/status) in 2) echo filtered;; *) echo off;; esac",
+        wanted: "filtered",
+        source: "Seccomp in /proc/1/status",
+    },
+    Question {
+        what: "no new privileges",
+        script: "sed -n 's/^NoNewPrivs:[^0-9]*//p' /proc/1/status",
+        wanted: "1",
+        source: "NoNewPrivs in /proc/1/status",
+    },
+    Question {
+        what: "the root file system",
+        script: "touch /probe 2> /dev/null && echo writable || echo read-only",
+        wanted: "read-only",
+        source: "touch /probe",
+    },
+    Question {
+        what: "/tmp",
+        script: "touch /tmp/probe 2> /dev/null && echo writable || echo read-only",
+        wanted: "writable",
+        source: "touch /tmp/probe",
+    },
+    Question {
+        what: "the home folder",
+        script: "touch $HOME/probe 2> /dev/null && echo writable || echo read-only",
+        wanted: "writable",
+        source: "touch $HOME/probe",
+    },
+    Question {
+        what: "memory limit",
+        script: "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2> /dev/null",
+        wanted: "536870912",
+        source: "its cgroup, in bytes (512Mi)",
+    },
+    Question {
+        what: "ServiceAccount token",
+        script: "ls /var/run/secrets/kubernetes.io/serviceaccount/token > /dev/null 2>&1 && echo mounted || echo none",
+        wanted: "none",
+        source: "/var/run/secrets/kubernetes.io",
+    },
+];
+
+/// Asks the first container of `pod`, which must run and hold a shell.
+///
+/// # Errors
+/// When the container cannot be asked.
+pub fn ask(kubectl: &Kubectl, namespace: &str, pod: &str) -> Result<Vec<Fact>> {
+    // One exec for all: each answer ends with a line of its own.
+    let script: Vec<String> = QUESTIONS.iter().map(|question| format!("{}\necho ---", question.script)).collect();
+    let output = kubectl.run(["exec", "--namespace", namespace, pod, "--", "sh", "-c", &script.join("\n")])?;
+    let answers = output.split("---\n").map(|answer| answer.trim().to_owned());
+    let facts = QUESTIONS.iter().zip(answers).map(|(question, answer)| Fact {
+        what: question.what,
+        holds: answer == question.wanted,
+        answer,
+        source: question.source,
+    });
+    Ok(facts.collect())
+}

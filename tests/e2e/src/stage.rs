@@ -1,0 +1,78 @@
+//! A cluster with everything on it that an end-to-end test needs.
+
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result};
+use cofferdam_cluster::addon::CERT_MANAGER;
+use cofferdam_cluster::cluster::{Cluster, Options};
+use cofferdam_cluster::progress::Progress;
+
+use crate::install;
+use crate::kubectl::Kubectl;
+use crate::namespace::{Sessions, TestNamespace};
+
+/// The Kubernetes version under test: `COFFERDAM_KUBERNETES`, or the newest.
+#[must_use]
+pub fn kubernetes() -> String {
+    std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| "1.37".to_owned())
+}
+
+/// A running cluster with cert-manager and Cofferdam. It ends with the test program.
+#[derive(Debug)]
+pub struct Stage {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Its administrator.
+    pub kubectl: Kubectl,
+    /// What was applied to install Cofferdam.
+    pub manifests: String,
+}
+
+impl Stage {
+    /// The stage that all tests of one program share. The first test to ask starts it, the others wait.
+    ///
+    /// # Panics
+    /// When it cannot be started: no test can go on then.
+    #[must_use]
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Stage> = OnceLock::new();
+        #[expect(clippy::expect_used, reason = "without a cluster there is no test to run")]
+        SHARED.get_or_init(|| Self::start("e2e", 2).expect("the shared cluster starts"))
+    }
+
+    /// Starts a stage of its own, for tests that disturb.
+    ///
+    /// # Errors
+    /// What could not be started.
+    pub fn start(name: &str, nodes: u8) -> Result<Self> {
+        let mut stage = Self::bare(name, nodes)?;
+        stage.manifests = install::render(&stage.kubectl, install::IMAGE)?;
+        install::install(&stage.kubectl, &stage.manifests)?;
+        Ok(stage)
+    }
+
+    /// Starts a cluster with cert-manager and our images, without Cofferdam.
+    ///
+    /// # Errors
+    /// What could not be started.
+    pub fn bare(name: &str, nodes: u8) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let progress = Progress::new();
+        let options = Options { name: name.to_owned(), kubernetes: kubernetes(), nodes, keep: false };
+        let mut cluster = runtime.block_on(Cluster::up(&options, &progress)).context("the cluster does not start")?;
+        crate::images::load(&mut cluster)?;
+        cluster.install(&CERT_MANAGER, &progress)?;
+        let kubectl = Kubectl::of(&cluster)?;
+        Ok(Self { cluster, kubectl, manifests: String::new() })
+    }
+
+    /// A namespace for one test.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn namespace(&self, name: &str, sessions: Sessions) -> TestNamespace {
+        #[expect(clippy::expect_used, reason = "a test without its namespace has failed")]
+        TestNamespace::create(&self.kubectl, name, sessions).expect("a namespace for the test")
+    }
+}

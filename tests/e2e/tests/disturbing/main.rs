@@ -1,0 +1,5 @@
+//! Tests that disturb what they stand on. Each group starts a cluster of its own and ends it; groups run side by side.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod certificate_renewal;
+mod webhook_faults;
