@@ -274,6 +274,9 @@ fn broken_trust(objects: &Objects) -> Vec<String> {
     };
     let called = json!([format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")]);
     ask(leaf["spec"]["dnsNames"] == called, "dnsNames");
+    let demanded = items(&objects.only("Deployment")["spec"]["template"]["spec"]["containers"][0]["env"]);
+    let demanded = demanded.iter().find(|variable| variable["name"] == "COFFERDAM_WEBHOOK_TLS_SERVER_NAME");
+    ask(demanded.is_some_and(|variable| variable["value"] == called[0]), "name that the program demands");
     let injected = format!("{namespace}/{}", text(&authority["metadata"]["name"]));
     let annotations = &objects.only("MutatingWebhookConfiguration")["metadata"]["annotations"];
     ask(annotations["cert-manager.io/inject-ca-from"] == injected, "inject-ca-from");
@@ -364,7 +367,7 @@ fn b97_names_stay_in_step_however_an_overlay_renames() {
 fn a_renamed_overlay_that_forgets_its_names_is_seen() {
     let objects = Objects::render(&overlay("renamed-forgotten", "namespace: guard\nnamePrefix: acme-\n"));
     let left_out = "own namespace is not left out";
-    assert_eq!(broken_trust(&objects), ["dnsNames", "inject-ca-from", left_out, left_out]);
+    assert_eq!(broken_trust(&objects), ["dnsNames", "name that the program demands", "inject-ca-from", left_out, left_out]);
 }
 
 #[test]
