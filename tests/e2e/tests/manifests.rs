@@ -367,7 +367,10 @@ fn b97_names_stay_in_step_however_an_overlay_renames() {
 fn a_renamed_overlay_that_forgets_its_names_is_seen() {
     let objects = Objects::render(&overlay("renamed-forgotten", "namespace: guard\nnamePrefix: acme-\n"));
     let left_out = "own namespace is not left out";
-    assert_eq!(broken_trust(&objects), ["dnsNames", "name that the program demands", "inject-ca-from", left_out, left_out]);
+    assert_eq!(
+        broken_trust(&objects),
+        ["dnsNames", "name that the program demands", "inject-ca-from", left_out, left_out]
+    );
 }
 
 #[test]
