@@ -24,4 +24,7 @@ mod record;
 mod refusal;
 mod warning;
 
+#[cfg(test)]
+mod testing;
+
 pub use harden::{Action, Change, Hardened, Reason, Refusal, Request, Scope, Told, Untouched, User, Verdict, harden};

@@ -66,10 +66,10 @@ impl Draft {
         Self { root: pod.clone(), containers: Rc::from([]), rule: "pod", changes: Vec::new(), reasons: Vec::new() }
     }
 
-    /// Finds the containers, in the order of [`List`]; a pod without a `spec` is refused.
+    /// Finds the containers, in the order of [`List`]; what is no pod at all is refused.
     pub(crate) fn find_containers(&mut self) {
-        for object in [Path::of(&["metadata"]), Path::of(&["spec"])] {
-            if !self.is_set(&object) {
+        for object in [Path::of(&[]), Path::of(&["metadata"]), Path::of(&["spec"])] {
+            if !self.is_object(&object) && !self.is_refused() {
                 self.refuse(&object, "is missing");
             }
         }

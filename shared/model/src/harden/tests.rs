@@ -1,1 +1,275 @@
+use serde_json::json;
 
+use super::*;
+use crate::testing::{UID, fields, hardened, pod, refused};
+
+fn plain() -> Value {
+    pod(json!({ "containers": [{ "name": "a", "image": "nginx" }] }))
+}
+
+fn decide(namespace: &str, scope: Scope, groups: &[&str], pod: &Value) -> Verdict {
+    let groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
+    let user = User { name: "jane", groups: &groups };
+    harden(&Request { uid: UID, namespace, scope, user, pod }, &Policy::built_in())
+}
+
+fn labelled(id: &Value) -> Value {
+    let mut pod = plain();
+    pod["metadata"]["labels"] = json!({ keys::SESSION: id });
+    pod
+}
+
+fn operations(hardened: &Hardened) -> Vec<(String, String)> {
+    let patch = serde_json::to_value(&hardened.patch).unwrap();
+    let text = |operation: &Value, key: &str| operation[key].as_str().unwrap().to_owned();
+    patch.as_array().unwrap().iter().map(|operation| (text(operation, "op"), text(operation, "path"))).collect()
+}
+
+#[test]
+fn exempt_namespaces_are_left_alone_whatever_is_in_them() {
+    for namespace in ["kube-system", "cofferdam-system"] {
+        for scope in [Scope::Enforced, Scope::Labelled] {
+            let verdict = decide(namespace, scope, &[], &json!("no pod"));
+            assert!(matches!(verdict, Verdict::Untouched(Untouched::ExemptNamespace)), "{verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn outside_enforced_namespaces_only_the_label_makes_a_session() {
+    let verdict = decide("default", Scope::Labelled, &[], &plain());
+    assert!(matches!(verdict, Verdict::Untouched(Untouched::NotASession)), "{verdict:?}");
+    for id in ["", "abc"] {
+        let verdict = decide("default", Scope::Labelled, &[], &labelled(&json!(id)));
+        assert!(matches!(verdict, Verdict::Hardened(_)), "{verdict:?}");
+    }
+    let verdict = decide("default", Scope::Enforced, &[], &plain());
+    assert!(matches!(verdict, Verdict::Hardened(_)), "{verdict:?}");
+}
+
+#[test]
+fn labels_that_cannot_be_read_are_refused_and_not_skipped() {
+    let mut pod = plain();
+    pod["metadata"]["labels"] = json!("cofferdam.dev/session");
+    match decide("default", Scope::Labelled, &[], &pod) {
+        Verdict::Refused(refusal) => assert_eq!(fields(&refusal), ["metadata.labels"]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_mirror_pod_is_a_kubelets_business_and_nobody_elses() {
+    let mut pod = plain();
+    pod["metadata"]["annotations"] = json!({ keys::MIRROR_POD: "abc", "kubernetes.io/config.source": "file" });
+    let verdict = decide("n", Scope::Enforced, &["system:nodes", "system:authenticated"], &pod);
+    assert!(matches!(verdict, Verdict::Untouched(Untouched::MirrorPod)), "{verdict:?}");
+    match decide("n", Scope::Enforced, &["system:authenticated"], &pod) {
+        Verdict::Refused(refusal) => {
+            assert_eq!(fields(&refusal), ["metadata.annotations[kubernetes.io/config.mirror]"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut source_only = plain();
+    source_only["metadata"]["annotations"] = json!({ "kubernetes.io/config.source": "file" });
+    assert!(matches!(decide("n", Scope::Enforced, &["system:nodes"], &source_only), Verdict::Hardened(_)));
+}
+
+#[test]
+fn the_words_for_metrics_are_fixed() {
+    let words = [Untouched::NotASession, Untouched::ExemptNamespace, Untouched::MirrorPod].map(Untouched::as_str);
+    assert_eq!(words, ["not-a-session", "exempt-namespace", "mirror-pod"]);
+}
+
+#[test]
+fn a_brought_id_is_kept_an_empty_one_derived_and_a_bad_one_refused() {
+    assert_eq!(hardened(&labelled(&json!("abc-1"))).session.as_str(), "abc-1");
+    let derived = SessionId::derive(UID);
+    for pod in [plain(), labelled(&json!("")), labelled(&json!(null))] {
+        let hardened = hardened(&pod);
+        assert_eq!(hardened.session, derived);
+        assert_eq!(hardened.pod["metadata"]["labels"][keys::SESSION], json!(derived.as_str()));
+    }
+    for bad in [json!("A"), json!("a--b"), json!(5)] {
+        assert_eq!(fields(&refused(&labelled(&bad))), ["metadata.labels[cofferdam.dev/session]"]);
+    }
+}
+
+#[test]
+fn a_profile_that_the_policy_lacks_is_refused_with_the_ones_it_has() {
+    let mut pod = plain();
+    pod["metadata"]["labels"] = json!({ keys::PROFILE: "defualt" });
+    let text = refused(&pod).to_string();
+    assert!(
+        text.contains(
+            "metadata.labels[cofferdam.dev/profile]: names no profile of the policy; did you mean `default`?"
+        ),
+        "{text}"
+    );
+    pod["metadata"]["labels"] = json!({ keys::PROFILE: "gpu" });
+    assert!(refused(&pod).to_string().contains("there are: default"));
+    pod["metadata"]["labels"] = json!({ keys::PROFILE: "default" });
+    assert_eq!(hardened(&pod).profile, "default");
+}
+
+#[test]
+fn one_answer_names_every_reason() {
+    let pod = pod(json!({
+        "hostNetwork": true,
+        "containers": [{ "name": "a", "ports": [{ "containerPort": 80, "hostPort": 80 }] }],
+        "volumes": [{ "name": "h", "hostPath": { "path": "/" } }],
+    }));
+    let text = refused(&pod).to_string();
+    for field in ["spec.hostNetwork: ", "spec.containers[0].ports[0].hostPort: ", "spec.volumes[0].hostPath: "] {
+        assert!(text.contains(field), "{text}");
+    }
+    assert!(!text.contains('\n'));
+}
+
+#[test]
+fn what_is_no_pod_is_refused_by_the_part_that_is_missing() {
+    for (pod, missing) in [
+        (json!(null), &["the pod"][..]),
+        (json!([]), &["the pod"]),
+        (json!({}), &["metadata"]),
+        (json!({ "metadata": {} }), &["spec"]),
+        (json!({ "metadata": {}, "spec": [] }), &["spec"]),
+        (json!({ "metadata": 5, "spec": {} }), &["metadata"]),
+    ] {
+        assert_eq!(fields(&refused(&pod)), missing, "{pod}");
+    }
+}
+
+#[test]
+fn b01_a_missing_annotations_map_is_added_as_an_object_with_all_our_keys() {
+    let hardened = hardened(&plain());
+    assert!(hardened.pod["metadata"]["annotations"].is_object());
+    let annotations: Vec<_> =
+        operations(&hardened).into_iter().filter(|(_, path)| path.starts_with("/metadata/annotations")).collect();
+    assert_eq!(annotations, [("add".to_owned(), "/metadata/annotations".to_owned())]);
+}
+
+#[test]
+fn b03_b04_an_existing_map_gets_one_escaped_operation_per_key_and_keeps_its_own() {
+    let mut pod = plain();
+    pod["metadata"]["annotations"] = json!({ "team": "blue", "a~b/c": "7" });
+    let hardened = hardened(&pod);
+    assert_eq!(hardened.pod["metadata"]["annotations"]["team"], json!("blue"));
+    assert_eq!(hardened.pod["metadata"]["annotations"]["a~b/c"], json!("7"));
+    let annotations: Vec<_> =
+        operations(&hardened).into_iter().filter(|(_, path)| path.starts_with("/metadata/annotations")).collect();
+    assert_eq!(
+        annotations,
+        [
+            ("add".to_owned(), "/metadata/annotations/cofferdam.dev~1changes".to_owned()),
+            ("add".to_owned(), "/metadata/annotations/cofferdam.dev~1hardened".to_owned()),
+        ]
+    );
+    // A key that needs both escapes, removed.
+    pod["metadata"]["annotations"] = json!({ "seccomp.security.alpha.kubernetes.io/~x": "unconfined" });
+    let hardened = self::hardened(&pod);
+    assert!(operations(&hardened).contains(&(
+        "remove".to_owned(),
+        "/metadata/annotations/seccomp.security.alpha.kubernetes.io~1~0x".to_owned()
+    )));
+    let mut patched = pod;
+    json_patch::patch(&mut patched, &hardened.patch).unwrap();
+    assert_eq!(patched, hardened.pod);
+}
+
+#[test]
+fn b08_a_second_pass_changes_nothing_and_a_newcomer_alone_is_hardened() {
+    let first = hardened(&pod(json!({
+        "containers": [{ "name": "a", "securityContext": { "privileged": true } }],
+        "initContainers": [{ "name": "s", "restartPolicy": "Always" }],
+    })));
+    // A reinvocation comes with another uid.
+    let user = User { name: "jane", groups: &[] };
+    let again =
+        Request { uid: "another", namespace: "cofferdam-sessions", scope: Scope::Enforced, user, pod: &first.pod };
+    match harden(&again, &Policy::built_in()) {
+        Verdict::Hardened(second) => {
+            assert!(second.patch.0.is_empty(), "{:?}", second.patch);
+            assert!(second.warnings.is_empty() && second.changes.is_empty());
+            assert_eq!(second.session, first.session);
+        }
+        other => panic!("{other:?}"),
+    }
+
+    let mut joined = first.pod.clone();
+    joined["spec"]["containers"].as_array_mut().unwrap().push(json!({ "name": "proxy" }));
+    let second = hardened(&joined);
+    assert!(second.changes.iter().all(|change| change.path.starts_with("spec.containers[1].")), "{:?}", second.changes);
+    assert_eq!(second.pod["spec"]["containers"][0], first.pod["spec"]["containers"][0]);
+    assert_eq!(second.pod["spec"]["volumes"], first.pod["spec"]["volumes"]);
+    assert_eq!(second.pod["spec"]["containers"][1]["volumeMounts"][0]["name"], json!("cofferdam-tmp"));
+    // What the first pass did is still on the pod.
+    let changes = second.pod["metadata"]["annotations"][keys::CHANGES].as_str().unwrap();
+    assert!(changes.contains(r#""path":"spec.containers[0].securityContext.privileged","action":"tighten""#));
+    assert!(changes.contains(r#""path":"spec.containers[1].securityContext.privileged","action":"inject""#));
+}
+
+#[test]
+fn b12_b16_members_that_we_do_not_know_are_carried_along() {
+    let future = json!({ "deep": [{ "er": null }, 1.5, "x"] });
+    let mut pod = pod(json!({
+        "future": future,
+        "securityContext": { "future": future, "seccompProfile": { "type": "Unconfined", "future": future } },
+        "containers": [{ "name": "a", "future": future, "resources": { "future": future } }],
+        "initContainers": [{ "name": "i", "image": "p", "restartPolicy": "Always",
+                             "startupProbe": { "tcpSocket": { "port": 9 } } }],
+        "volumes": [{ "name": "v", "emptyDir": { "future": future } }],
+    }));
+    pod["future"] = future.clone();
+    pod["metadata"]["future"] = future.clone();
+    let hardened = hardened(&pod);
+    for pointer in [
+        "/future",
+        "/metadata/future",
+        "/spec/future",
+        "/spec/securityContext/future",
+        "/spec/securityContext/seccompProfile/future",
+        "/spec/containers/0/future",
+        "/spec/containers/0/resources/future",
+        "/spec/volumes/0/emptyDir/future",
+    ] {
+        assert_eq!(hardened.pod.pointer(pointer), Some(&future), "{pointer}");
+    }
+    assert_eq!(hardened.pod["spec"]["initContainers"][0]["restartPolicy"], json!("Always"));
+    assert_eq!(hardened.pod["spec"]["initContainers"][0]["startupProbe"], json!({ "tcpSocket": { "port": 9 } }));
+}
+
+#[test]
+fn no_secret_of_an_author_is_told() {
+    const SECRET: &str = "hunter2-xyz";
+    let mut secretive = pod(json!({
+        "containers": [{
+            "name": "a",
+            "args": [SECRET],
+            "env": [{ "name": "PASSWORD", "value": SECRET }],
+            "securityContext": {
+                "privileged": true,
+                "capabilities": { "add": [SECRET] },
+                "seccompProfile": { "type": SECRET, "localhostProfile": SECRET },
+                "appArmorProfile": { "type": SECRET },
+                "seLinuxOptions": { "user": SECRET, "type": SECRET },
+                "procMount": SECRET,
+            },
+        }],
+        "restartPolicy": SECRET,
+    }));
+    secretive["metadata"]["annotations"] = json!({
+        "seccomp.security.alpha.kubernetes.io/pod": SECRET,
+        keys::ENDPOINTS: SECRET,
+        keys::CHANGES: SECRET,
+    });
+    let told = hardened(&secretive);
+    assert!(told.warnings.len() >= 10, "{:?}", told.warnings);
+    assert!(!format!("{:?}{:?}", told.warnings, told.changes).contains(SECRET));
+    assert!(!told.pod["metadata"]["annotations"].to_string().contains(SECRET));
+    let refusal = refused(&pod(json!({
+        "nodeName": SECRET,
+        "containers": [{ "resources": { "limits": { "cpu": SECRET } }, "volumeMounts": SECRET }],
+        "securityContext": { "sysctls": [{ "name": SECRET, "value": SECRET }], "runAsUser": SECRET },
+    })));
+    assert!(!refusal.to_string().contains(SECRET), "{refusal}");
+}

@@ -1,1 +1,67 @@
+use super::*;
 
+fn change(path: impl Into<String>, action: Action) -> Change {
+    Change { rule: "privilege", path: path.into(), action, old: Some(Told::from(true)), new: Some(Told::from(false)) }
+}
+
+fn many(count: usize) -> Vec<Change> {
+    (0..count).map(|i| change(format!("spec.containers[{i}].securityContext.privileged"), Action::Inject)).collect()
+}
+
+#[test]
+fn tightened_fields_come_first_and_the_order_is_kept_otherwise() {
+    let record = Record::default().with(&[
+        change("spec.a", Action::Inject),
+        change("spec.b", Action::Tighten),
+        change("spec.c", Action::Inject),
+        change("spec.d", Action::Tighten),
+    ]);
+    let paths: Vec<&str> = record.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(paths, ["spec.b", "spec.d", "spec.a", "spec.c"]);
+    assert_eq!(
+        Record::default().with(&[change("spec.b", Action::Tighten)]).to_string(),
+        r#"[{"rule":"privilege","path":"spec.b","action":"tighten","old":true,"new":false}]"#
+    );
+}
+
+#[test]
+fn a_record_reads_back_and_writes_the_same_text_at_every_size() {
+    for count in 0..200 {
+        let text = Record::default().with(&many(count)).to_string();
+        assert!(text.len() <= MOST, "{count}: {}", text.len());
+        let read = Record::read(&text).unwrap();
+        assert_eq!(read.to_string(), text, "{count}");
+        assert_eq!(u64::try_from(read.entries.len()).unwrap() + read.more, u64::try_from(count).unwrap());
+    }
+}
+
+#[test]
+fn a_full_record_makes_room_for_what_was_tightened_since() {
+    let full = Record::default().with(&many(200)).to_string();
+    let text = Record::read(&full).unwrap().with(&[change("spec.new", Action::Tighten)]).to_string();
+    assert!(text.len() <= MOST);
+    assert!(text.starts_with(r#"[{"rule":"privilege","path":"spec.new""#), "{text}");
+    let read = Record::read(&text).unwrap();
+    assert_eq!(read.entries.len() + usize::try_from(read.more).unwrap(), 201);
+}
+
+#[test]
+fn what_we_would_not_have_written_is_not_read() {
+    for forged in [
+        "",
+        "true",
+        "{}",
+        r#"[{"rule":"privilege"}]"#,
+        r#"[{"rule":"nosuchrule","path":"spec.a","action":"inject"}]"#,
+        r#"[{"rule":"privilege","path":"spec.a","action":"tell"}]"#,
+        r#"[{"rule":"privilege","path":"spec.a","action":"inject","note":1}]"#,
+        r#"[{"rule":"privilege","path":"spec.a","action":"inject","new":"hunter2-xyz"}]"#,
+        r#"[{"rule":"privilege","path":"spec.a","action":"inject","new":{"a":1}}]"#,
+        r#"[{"more":1},{"rule":"privilege","path":"spec.a","action":"inject"}]"#,
+        r#"[{"more":-1}]"#,
+    ] {
+        assert_eq!(Record::read(forged), None, "{forged}");
+    }
+    assert_eq!(Record::read(&format!("[{}]", " ".repeat(MOST))), None);
+    assert_eq!(Record::read("[]"), Some(Record::default()));
+}

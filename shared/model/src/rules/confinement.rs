@@ -71,3 +71,6 @@ fn se_linux(pod: &mut Draft, options: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

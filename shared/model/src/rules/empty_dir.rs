@@ -43,3 +43,6 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

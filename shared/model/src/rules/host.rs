@@ -113,3 +113,6 @@ fn dotted(name: &str) -> String {
         name.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,3 +63,6 @@ fn restart_in_place(pod: &mut Draft, container: &Container) {
         pod.remove(&rules, Action::Tighten, Told::nothing);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,3 +44,6 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let record = earlier.with(pod.changes());
     pod.stamp(&changes, record.to_string());
 }
+
+#[cfg(test)]
+mod tests;

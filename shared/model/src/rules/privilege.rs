@@ -47,3 +47,6 @@ fn is_all(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.strip_prefix("CAP_").unwrap_or(&name) == "ALL"
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,3 +20,6 @@ fn apply(pod: &mut Draft, _: &Context<'_>) {
         pod.require(&container.path.at(&["securityContext", "readOnlyRootFilesystem"]), true);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,3 +38,6 @@ fn refuse_if_reserved(pod: &mut Draft, named: &Path) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

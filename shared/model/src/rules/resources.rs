@@ -135,3 +135,6 @@ fn run_together(pod: &mut Draft, most: u32) {
         pod.refuse(&Path::of(&["spec", "containers"]), message);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,3 +56,6 @@ fn supplemental_groups(pod: &mut Draft, groups: &Path) {
         items.iter().enumerate().filter(|(_, item)| pod.number(item) == Some(0)).map(|(index, _)| index).collect();
     pod.remove_items(groups, &zeros, Action::Tighten, Told::plain);
 }
+
+#[cfg(test)]
+mod tests;

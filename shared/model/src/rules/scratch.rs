@@ -90,3 +90,6 @@ fn is_named(pod: &mut Draft, list: &Path, name: &str) -> bool {
     let items = pod.items(list);
     items.iter().any(|item| pod.text(&item.at(&["name"])).as_deref() == Some(name))
 }
+
+#[cfg(test)]
+mod tests;

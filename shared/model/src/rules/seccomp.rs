@@ -58,3 +58,6 @@ fn filter(pod: &mut Draft, profile: &Path, listed: &[String]) {
         pod.remove(&file, Action::Tighten, Told::nothing);
     }
 }
+
+#[cfg(test)]
+mod tests;

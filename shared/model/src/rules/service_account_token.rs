@@ -83,3 +83,6 @@ fn authors_sources(pod: &mut Draft, sources: &Path, audiences: &[String]) {
         .collect();
     pod.remove_items(sources, &credentials, Action::Tighten, Told::nothing);
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,3 +22,6 @@ fn apply(pod: &mut Draft, _: &Context<'_>) {
     pod.require_over(&Path::of(&["spec", "enableServiceLinks"]), false, true);
     pod.require(&Path::of(&["spec", "shareProcessNamespace"]), false);
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,3 +28,6 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

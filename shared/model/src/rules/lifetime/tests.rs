@@ -1,0 +1,118 @@
+use serde_json::{Value, json};
+
+use super::RULE;
+use crate::{
+    policy::{Lifetime, Profile},
+    testing::{apply, apply_with, fields, pod},
+};
+
+fn owned(mut pod: Value, kind: &str) -> Value {
+    let owner = json!({ "apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "u", "controller": true });
+    pod["metadata"]["ownerReferences"] = json!([owner]);
+    pod
+}
+
+#[test]
+fn a_bare_pod_gets_a_deadline_and_is_not_restarted_silently() {
+    // As the API server sends it.
+    let spec = json!({ "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "containers": [] });
+    let applied = apply(&RULE, &pod(spec)).unwrap();
+    assert_eq!(applied.spec("/activeDeadlineSeconds"), &json!(3600));
+    assert_eq!(applied.spec("/terminationGracePeriodSeconds"), &json!(30));
+    assert_eq!(applied.spec("/restartPolicy"), &json!("Never"));
+    assert!(applied.warnings.is_empty());
+}
+
+#[test]
+fn what_was_asked_for_and_is_more_is_lowered_with_a_warning() {
+    let spec = json!({
+        "activeDeadlineSeconds": 86_400, "terminationGracePeriodSeconds": 600, "restartPolicy": "OnFailure",
+        "containers": [],
+    });
+    let applied = apply(&RULE, &pod(spec)).unwrap();
+    assert_eq!(
+        applied.warnings,
+        [
+            "spec.activeDeadlineSeconds: 86400, now 3600 (lifetime)",
+            "spec.terminationGracePeriodSeconds: 600, now 30 (lifetime)",
+            "spec.restartPolicy: OnFailure, now Never (lifetime)",
+        ]
+    );
+}
+
+#[test]
+fn less_than_the_ceiling_stays() {
+    let spec = json!({
+        "activeDeadlineSeconds": 60, "terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "containers": [],
+    });
+    assert!(apply(&RULE, &pod(spec)).unwrap().changes.is_empty());
+}
+
+#[test]
+fn a_ceiling_below_the_servers_own_grace_applies_silently_to_who_asked_for_nothing() {
+    let lifetime = Lifetime { deadline_seconds: 60, grace_seconds: 5 };
+    let profile = Profile { lifetime, ..Profile::default() };
+    for (grace, warnings) in [(json!(null), 0), (json!(30), 0), (json!(29), 1)] {
+        let spec = json!({ "terminationGracePeriodSeconds": grace, "containers": [] });
+        let applied = apply_with(&RULE, &pod(spec), &profile).unwrap();
+        assert_eq!(applied.spec("/terminationGracePeriodSeconds"), &json!(5));
+        assert_eq!(applied.warnings.len(), warnings);
+    }
+}
+
+#[test]
+fn a_controllers_pod_keeps_its_restart_policy_and_still_gets_a_deadline() {
+    for (kind, policy) in
+        [("ReplicaSet", "Always"), ("StatefulSet", "Always"), ("DaemonSet", "Always"), ("Job", "OnFailure")]
+    {
+        let spec = json!({ "restartPolicy": policy, "containers": [{ "name": "a", "restartPolicy": "Always" }] });
+        let applied = apply(&RULE, &owned(pod(spec), kind)).unwrap();
+        assert_eq!(applied.spec("/restartPolicy"), &json!(policy), "{kind}");
+        assert_eq!(applied.spec("/containers/0/restartPolicy"), &json!("Always"), "{kind}");
+        assert_eq!(applied.spec("/activeDeadlineSeconds"), &json!(3600), "{kind}");
+    }
+    let mut noncontroller = owned(pod(json!({ "restartPolicy": "Always", "containers": [] })), "ConfigMap");
+    noncontroller["metadata"]["ownerReferences"][0]["controller"] = json!(false);
+    assert_eq!(apply(&RULE, &noncontroller).unwrap().spec("/restartPolicy"), &json!("Never"));
+}
+
+#[test]
+fn b12_a_native_sidecar_keeps_its_restart_policy_and_its_probe() {
+    let sidecar = json!({
+        "name": "proxy", "image": "p", "restartPolicy": "Always", "startupProbe": { "tcpSocket": { "port": 9 } },
+    });
+    let applied = apply(&RULE, &pod(json!({ "containers": [], "initContainers": [sidecar] }))).unwrap();
+    assert_eq!(applied.spec("/initContainers/0"), &sidecar);
+}
+
+#[test]
+fn a_containers_own_restart_rules_do_not_outrank_the_pods_policy() {
+    let rules = json!([{ "action": "Restart", "exitCodes": { "operator": "In", "values": [42] } }]);
+    let spec = json!({
+        "restartPolicy": "Never",
+        "containers": [
+            { "name": "a", "restartPolicy": "Always" },
+            { "name": "b", "restartPolicy": "Never", "restartPolicyRules": rules },
+        ],
+        "initContainers": [{ "name": "i", "restartPolicy": "OnFailure" }],
+    });
+    let applied = apply(&RULE, &pod(spec)).unwrap();
+    assert_eq!(applied.spec("/containers"), &json!([{ "name": "a" }, { "name": "b", "restartPolicy": "Never" }]));
+    assert_eq!(applied.spec("/initContainers"), &json!([{ "name": "i" }]));
+    assert_eq!(
+        applied.warnings,
+        [
+            "spec.containers[0].restartPolicy: Always, removed (lifetime)",
+            "spec.containers[1].restartPolicyRules: removed (lifetime)",
+            "spec.initContainers[0].restartPolicy: OnFailure, removed (lifetime)",
+        ]
+    );
+}
+
+#[test]
+fn a_deadline_that_is_no_whole_number_is_refused() {
+    for bad in [json!("60"), json!(1.5), json!([60])] {
+        let refusal = apply(&RULE, &pod(json!({ "activeDeadlineSeconds": bad, "containers": [] }))).err().unwrap();
+        assert_eq!(fields(&refusal), ["spec.activeDeadlineSeconds"]);
+    }
+}

@@ -1,0 +1,93 @@
+use serde_json::{Value, json};
+
+use super::{RULE, parts};
+use crate::{
+    policy::Profile,
+    rules::read_only_root,
+    testing::{Applied, apply_all, pod},
+};
+
+fn apply(spec: Value) -> Applied {
+    apply_all(&[read_only_root::RULE, RULE], &pod(spec), &Profile::default()).unwrap()
+}
+
+fn mounts() -> Value {
+    json!([
+        { "name": "cofferdam-tmp", "mountPath": "/tmp" },
+        { "name": "cofferdam-home", "mountPath": "/home/session" },
+    ])
+}
+
+#[test]
+fn b63_every_container_that_is_made_read_only_gets_tmp_and_home() {
+    let applied = apply(json!({
+        "containers": [{ "name": "a" }, { "name": "b", "securityContext": { "readOnlyRootFilesystem": false } }],
+        "initContainers": [{ "name": "i" }, { "name": "s", "restartPolicy": "Always" }],
+        "ephemeralContainers": [{ "name": "e" }],
+    }));
+    for container in ["containers/0", "containers/1", "initContainers/0", "initContainers/1"] {
+        assert_eq!(applied.spec(&format!("/{container}/volumeMounts")), &mounts(), "{container}");
+        let env = json!([{ "name": "HOME", "value": "/home/session" }]);
+        assert_eq!(applied.spec(&format!("/{container}/env")), &env, "{container}");
+    }
+    assert_eq!(applied.spec("/ephemeralContainers/0/volumeMounts"), &Value::Null);
+    assert_eq!(
+        applied.spec("/volumes"),
+        &json!([
+            { "name": "cofferdam-tmp", "emptyDir": { "sizeLimit": "256Mi" } },
+            { "name": "cofferdam-home", "emptyDir": { "sizeLimit": "256Mi" } },
+        ])
+    );
+}
+
+#[test]
+fn b61_a_path_that_a_container_mounts_itself_is_not_mounted_again() {
+    for mounted in ["/tmp", "/tmp/", "//tmp", "/tmp/.", "/var/../tmp"] {
+        let own = json!({ "name": "t", "mountPath": mounted });
+        let applied = apply(json!({
+            "volumes": [{ "name": "t", "emptyDir": {} }],
+            "containers": [{ "name": "a", "volumeMounts": [own] }, { "name": "b" }],
+        }));
+        let home = &mounts()[1];
+        assert_eq!(applied.spec("/containers/0/volumeMounts"), &json!([own, home]), "{mounted}");
+        assert_eq!(applied.spec("/containers/1/volumeMounts"), &mounts());
+    }
+}
+
+#[test]
+fn nothing_is_mounted_into_a_folder_that_a_container_mounts_itself() {
+    let own = json!({ "name": "t", "mountPath": "/home" });
+    let applied = apply(json!({ "containers": [{ "name": "a", "volumeMounts": [own] }] }));
+    assert_eq!(applied.spec("/containers/0/volumeMounts"), &json!([own, mounts()[0]]));
+    assert_eq!(applied.spec("/containers/0/env"), &Value::Null);
+    assert_eq!(applied.spec("/volumes").as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_path_below_or_beside_ours_is_no_reason_to_leave_it_out() {
+    for mounted in ["/tmp/cache", "/tmpfs", "/"] {
+        let own = json!({ "name": "t", "mountPath": mounted });
+        let applied = apply(json!({ "containers": [{ "name": "a", "volumeMounts": [own] }] }));
+        assert_eq!(applied.spec("/containers/0/volumeMounts").as_array().map(Vec::len), Some(3), "{mounted}");
+    }
+}
+
+#[test]
+fn a_home_that_the_author_set_stays() {
+    let env = json!([{ "name": "HOME", "value": "/srv" }, { "name": "PASSWORD", "value": "hunter2-xyz" }]);
+    let applied = apply(json!({ "containers": [{ "name": "a", "env": env }] }));
+    assert_eq!(applied.spec("/containers/0/env"), &env);
+    assert_eq!(applied.spec("/containers/0/volumeMounts"), &mounts());
+}
+
+#[test]
+fn who_asked_for_a_read_only_root_has_said_where_to_write() {
+    let spec = json!({ "containers": [{ "name": "a", "securityContext": { "readOnlyRootFilesystem": true } }] });
+    assert!(apply(spec).changes.is_empty());
+}
+
+#[test]
+fn paths_are_compared_as_a_runtime_resolves_them() {
+    assert_eq!(parts("//a/./b/../c/"), ["a", "c"]);
+    assert!(parts("/../..").is_empty());
+}

@@ -1,0 +1,94 @@
+//! What the tests of this crate share: pods, and one rule or the whole table run over them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    change::{Action, Change},
+    harden::{Context, Hardened, Refusal, Request, Scope, User, Verdict, harden},
+    pod::Draft,
+    policy::{Policy, Profile},
+    rules::Rule,
+    session::SessionId,
+    warning::warnings,
+};
+
+/// The uid of every request in these tests.
+pub(crate) const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
+
+/// A pod with this spec.
+pub(crate) fn pod(spec: Value) -> Value {
+    let mut pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "generateName": "s-" } });
+    pod["spec"] = spec;
+    pod
+}
+
+/// What a rule made of a pod.
+pub(crate) struct Applied {
+    pub(crate) pod: Value,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) changes: Vec<Change>,
+}
+
+impl Applied {
+    /// The value at a JSON pointer below `/spec`.
+    pub(crate) fn spec(&self, pointer: &str) -> &Value {
+        self.pod.pointer(&format!("/spec{pointer}")).unwrap_or(&Value::Null)
+    }
+
+    /// The paths that were injected, in order.
+    pub(crate) fn injected(&self) -> Vec<&str> {
+        self.changes.iter().filter(|c| c.action == Action::Inject).map(|c| c.path.as_str()).collect()
+    }
+}
+
+/// Runs one rule of the default profile.
+pub(crate) fn apply(rule: &Rule, pod: &Value) -> Result<Applied, Refusal> {
+    apply_with(rule, pod, &Profile::default())
+}
+
+/// Runs one rule of this profile.
+pub(crate) fn apply_with(rule: &Rule, pod: &Value, profile: &Profile) -> Result<Applied, Refusal> {
+    apply_all(&[*rule], pod, profile)
+}
+
+/// Runs several rules of this profile.
+pub(crate) fn apply_all(rules: &[Rule], pod: &Value, profile: &Profile) -> Result<Applied, Refusal> {
+    let policy = Policy::built_in();
+    let context = Context { policy: &policy, profile_name: "default", profile, session: &SessionId::derive(UID) };
+    let mut draft = Draft::new(pod);
+    draft.find_containers();
+    for rule in rules {
+        draft.enter(rule.name);
+        (rule.apply)(&mut draft, &context);
+    }
+    let (pod, changes) = draft.finish()?;
+    Ok(Applied { pod, warnings: warnings(&changes), changes })
+}
+
+/// The fields that a refusal names, in order.
+pub(crate) fn fields(refusal: &Refusal) -> Vec<&str> {
+    refusal.reasons.iter().map(|reason| reason.field.as_str()).collect()
+}
+
+/// The verdict about a pod in an enforced namespace, by the built-in policy.
+pub(crate) fn verdict(pod: &Value) -> Verdict {
+    let user = User { name: "jane", groups: &[] };
+    let request = Request { uid: UID, namespace: "cofferdam-sessions", scope: Scope::Enforced, user, pod };
+    harden(&request, &Policy::built_in())
+}
+
+/// The hardened pod; fails the test where it is anything else.
+pub(crate) fn hardened(pod: &Value) -> Hardened {
+    match verdict(pod) {
+        Verdict::Hardened(hardened) => hardened,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The refusal; fails the test where the pod is not refused.
+pub(crate) fn refused(pod: &Value) -> Refusal {
+    match verdict(pod) {
+        Verdict::Refused(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
