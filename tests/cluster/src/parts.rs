@@ -269,7 +269,7 @@ impl Part {
     /// The digest of all that goes into the part when it is built in `folder`.
     fn key(&self, folder: &Path) -> Result<String, PartsError> {
         let mut key = Key::new();
-        for flag in [self.packages, self.tags, self.ldflags, &self.links.join(" "), env::consts::ARCH, self.modfile] {
+        for flag in [self.packages, self.tags, self.ldflags, &self.links.join(" "), env::consts::ARCH] {
             key = key.text(flag);
         }
         for flag in build::FLAGS.into_iter().chain([build::LDFLAGS]) {

@@ -101,6 +101,8 @@ fn of_many_at_once_exactly_one_makes_the_entry() {
                 start.wait();
                 let entry = entry_in(root.path(), "kind", "key", |folder| {
                     makers.fetch_add(1, Ordering::SeqCst);
+                    let lock = File::open(lock_path(&root.path().join("kind"), "key")).unwrap();
+                    assert!(matches!(lock.try_lock(), Err(TryLockError::WouldBlock)), "nothing keeps others out");
                     put("made")(folder)
                 });
                 assert_eq!(made(&entry.unwrap()), "made");
