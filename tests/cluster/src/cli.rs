@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 
+use crate::addon::{self, Addon};
 use crate::cluster::{Cluster, Options};
 use crate::error::Error;
 use crate::progress::Progress;
@@ -48,6 +49,12 @@ enum Order {
     Load {
         /// The file.
         image: PathBuf,
+    },
+    /// Install an add-on and wait until it works.
+    Install {
+        /// Its name, as in cert-manager.
+        #[arg(value_parser = addon_named)]
+        addon: Addon,
     },
     /// Add a node, or do something to one.
     Node {
@@ -108,6 +115,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
             return pass(Cluster::attach(&name)?.kubectl_command()?.args(arguments));
         }
         Order::Load { image } => Cluster::attach(&name)?.load(&absolute(&image)?)?,
+        Order::Install { addon } => Cluster::attach(&name)?.install(&addon, &Progress::new())?,
         Order::Node { order } => node(&mut Cluster::attach(&name)?, order)?,
         Order::In { node, command } => {
             let cluster = Cluster::attach(&name)?;
@@ -163,6 +171,12 @@ fn node(cluster: &mut Cluster, order: NodeOrder) -> Result<(), Error> {
         NodeOrder::Pause { node } => cluster.pause_node(&node),
         NodeOrder::Resume { node } => cluster.resume_node(&node),
     }
+}
+
+fn addon_named(name: &str) -> Result<Addon, String> {
+    let found = addon::ALL.iter().find(|addon| addon.name == name);
+    let names = || addon::ALL.iter().map(|addon| addon.name).collect::<Vec<_>>().join(", ");
+    found.copied().ok_or_else(|| format!("there is {}", names()))
 }
 
 /// Runs a command on this terminal and passes its exit code on.

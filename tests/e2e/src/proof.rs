@@ -25,25 +25,29 @@ struct Question {
     source: &'static str,
 }
 
-/// Only what every shell has, with `cat`, `id`, `sed` and `touch`. The session is one of profile `default`.
+/// Defined before the questions: a line of the kernel's account of process 1, without its name.
+const STATUS: &str =
+    r#"status() { while read -r name value; do [ "$name" = "$1:" ] && echo "$value"; done < /proc/1/status; }"#;
+
+/// Only what every shell has, with `cat`, `id`, `ls` and `touch`. The session is one of profile `default`.
 const QUESTIONS: [Question; 9] = [
     Question { what: "user and group", script: "echo $(id -u):$(id -g)", wanted: "1000:1000", source: "id" },
     Question {
         what: "capabilities",
-        script: "sed -n 's/^CapBnd:[^0-9a-f]*//p' /proc/1/status",
+        script: "status CapBnd",
         wanted: "0000000000000000",
         source: "CapBnd in /proc/1/status",
     },
     Question {
         what: "seccomp",
-        script: "case $(sed -n 's/^Seccomp:[^0-9]*//p' /proc/1/status) in 2) echo filtered;; *) echo off;; esac",
+        script: "[ \"$(status Seccomp)\" = 2 ] && echo filtered || echo off",
         wanted: "filtered",
         source: "Seccomp in /proc/1/status",
     },
     Question {
         what: "no new privileges",
-        script: "sed -n 's/^NoNewPrivs:[^0-9]*//p' /proc/1/status",
-        wanted: "1",
+        script: "[ \"$(status NoNewPrivs)\" = 1 ] && echo on || echo off",
+        wanted: "on",
         source: "NoNewPrivs in /proc/1/status",
     },
     Question {
@@ -85,7 +89,16 @@ const QUESTIONS: [Question; 9] = [
 pub fn ask(kubectl: &Kubectl, namespace: &str, pod: &str) -> Result<Vec<Fact>> {
     // One exec for all: each answer ends with a line of its own.
     let script: Vec<String> = QUESTIONS.iter().map(|question| format!("{}\necho ---", question.script)).collect();
-    let output = kubectl.run(["exec", "--namespace", namespace, pod, "--", "sh", "-c", &script.join("\n")])?;
+    let output = kubectl.run([
+        "exec",
+        "--namespace",
+        namespace,
+        pod,
+        "--",
+        "sh",
+        "-c",
+        &format!("{STATUS}\n{}", script.join("\n")),
+    ])?;
     let answers = output.split("---\n").map(|answer| answer.trim().to_owned());
     let facts = QUESTIONS.iter().zip(answers).map(|(question, answer)| Fact {
         what: question.what,

@@ -7,9 +7,9 @@ use cofferdam_cluster::addon::CERT_MANAGER;
 use cofferdam_cluster::cluster::{Cluster, Options};
 use cofferdam_cluster::progress::Progress;
 
-use crate::install;
 use crate::kubectl::Kubectl;
 use crate::namespace::{Sessions, TestNamespace};
+use crate::{images, install};
 
 /// The Kubernetes version under test: `COFFERDAM_KUBERNETES`, or the newest.
 #[must_use]
@@ -37,7 +37,11 @@ impl Stage {
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Stage> = OnceLock::new();
         #[expect(clippy::expect_used, reason = "without a cluster there is no test to run")]
-        SHARED.get_or_init(|| Self::start("e2e", 2).expect("the shared cluster starts"))
+        SHARED.get_or_init(|| {
+            let mut stage = Self::start("e2e", 2).expect("the shared cluster starts");
+            images::load_debian(&mut stage.cluster).expect("the images of ordinary software are made");
+            stage
+        })
     }
 
     /// Starts a stage of its own, for tests that disturb.
@@ -60,7 +64,7 @@ impl Stage {
         let progress = Progress::new();
         let options = Options { name: name.to_owned(), kubernetes: kubernetes(), nodes, keep: false };
         let mut cluster = runtime.block_on(Cluster::up(&options, &progress)).context("the cluster does not start")?;
-        crate::images::load(&mut cluster)?;
+        images::load(&mut cluster)?;
         cluster.install(&CERT_MANAGER, &progress)?;
         let kubectl = Kubectl::of(&cluster)?;
         Ok(Self { cluster, kubectl, manifests: String::new() })

@@ -1,7 +1,9 @@
 //! Pods that disturb nobody, on one cluster: what is admitted, and what the process in the container really has.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use cofferdam_e2e::images::{FIXTURE, NAMED_USER};
+use std::collections::BTreeMap;
+
+use cofferdam_e2e::images::{FIXTURE, NAMED_USER, NGINX, PYTHON, SHELL};
 use cofferdam_e2e::namespace::{Sessions, TestNamespace};
 use cofferdam_e2e::stage::Stage;
 use serde_json::{Value, json};
@@ -256,10 +258,60 @@ fn a_quota_on_every_resource_admits_a_pod_that_names_none() {
     namespace.succeeded("counted").unwrap();
 }
 
+/// What changes when somebody changes an object: its generation, or where it has none its version. (kubectl's own
+/// word will not do: it says `configured` of a disruption budget whose patch changes nothing.)
+fn versions(stage: &Stage) -> BTreeMap<String, String> {
+    let arguments = ["get", "--filename=-", "--output=json"];
+    let list: Value = serde_json::from_str(&stage.kubectl.run_with(arguments, &stage.manifests).unwrap()).unwrap();
+    let objects = list["items"].as_array().unwrap().iter();
+    objects
+        .map(|object| {
+            let metadata = &object["metadata"];
+            let version = metadata.get("generation").unwrap_or(&metadata["resourceVersion"]);
+            (format!("{} {}", object["kind"], metadata["name"]), version.to_string())
+        })
+        .collect()
+}
+
 #[test]
 fn applying_the_manifests_again_changes_nothing() {
     let stage = Stage::shared();
-    let said = stage.kubectl.run_with(["apply", "--filename=-"], &stage.manifests).unwrap();
-    let changed: Vec<_> = said.lines().filter(|line| !line.ends_with(" unchanged")).collect();
-    assert_eq!(changed, Vec::<&str>::new());
+    let before = versions(stage);
+    assert!(before.len() > 10, "{before:?}");
+    stage.kubectl.run_with(["apply", "--filename=-"], &stage.manifests).unwrap();
+    assert_eq!(versions(stage), before);
+}
+
+#[test]
+fn nginx_serves_from_a_read_only_root() {
+    let namespace = namespace("nginx", Sessions::Enforced);
+    namespace.run(["run", "web", &format!("--image={NGINX}"), "--port=8080"]).unwrap();
+    namespace.ready("web").unwrap();
+    assert_hardened(&namespace.json(["get", "pod", "web"]).unwrap());
+    let page = namespace.run(["get", "--raw", "/api/v1/namespaces/nginx/pods/web:8080/proxy/"]).unwrap();
+    assert!(page.contains("nginx"), "{page}");
+}
+
+#[test]
+fn python_runs_and_keeps_its_files_in_tmp_and_home() {
+    let namespace = namespace("python", Sessions::Enforced);
+    let script = "import pathlib, sqlite3, tempfile\n\
+                  tempfile.NamedTemporaryFile().write(b'x')\n\
+                  (pathlib.Path.home() / 'notes').write_text('kept')\n\
+                  sqlite3.connect(pathlib.Path.home() / 'db').execute('create table t (a)')\n\
+                  print((pathlib.Path.home() / 'notes').read_text())";
+    namespace.run(["run", "script", &format!("--image={PYTHON}"), "--", "python3", "-c", script]).unwrap();
+    namespace.succeeded("script").unwrap();
+    assert_eq!(namespace.logs("script", "script").unwrap().trim(), "kept");
+}
+
+#[test]
+fn a_shell_works_in_its_home_and_cannot_write_elsewhere() {
+    let namespace = namespace("shell", Sessions::Enforced);
+    let script =
+        "cd; echo mine > file; cat file > /tmp/copy; cat /tmp/copy; touch /etc/other 2> /dev/null || echo refused";
+    namespace.run(["run", "script", &format!("--image={SHELL}"), "--", "sh", "-c", script]).unwrap();
+    namespace.succeeded("script").unwrap();
+    let said = namespace.logs("script", "script").unwrap();
+    assert_eq!(said, "mine\nrefused\n");
 }

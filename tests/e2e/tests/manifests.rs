@@ -573,6 +573,10 @@ fn a_second_apply_has_nothing_to_change() {
                 let nothing = value.is_null() || *value == json!([]);
                 assert!(!nothing, "{directory}: {}{path} is nothing", title(&object));
                 assert!(!path.ends_with(".caBundle"), "{directory}: {}{path} is cert-manager's", title(&object));
+                if !value["resourceRules"].is_null() {
+                    let whole = value["namespaceSelector"].is_object() && value["objectSelector"].is_object();
+                    assert!(whole, "{directory}: {}{path} is compared as a whole", title(&object));
+                }
                 if let Some(operations) = value.get("operations") {
                     assert!(value["scope"].is_string(), "{directory}: {}{path} {operations}: scope", title(&object));
                 }
