@@ -4,7 +4,7 @@
 //! field ([`read`]), and change it by edits that write down what they did ([`edit`]). Members that no rule asks for
 //! are carried along untouched, whatever Kubernetes version they come from.
 
-use std::rc::Rc;
+use std::{collections::HashSet, rc::Rc};
 
 use serde_json::Value;
 
@@ -26,7 +26,12 @@ pub(crate) struct Draft {
     rule: &'static str,
     changes: Vec<Change>,
     reasons: Vec<Reason>,
+    /// Field and message of every reason, so that none is said twice.
+    said: HashSet<(String, String)>,
 }
+
+/// More containers than this are not looked at; no node could run them.
+const MOST_CONTAINERS: usize = 256;
 
 /// Where one container stands.
 #[derive(Clone, Debug)]
@@ -63,7 +68,14 @@ impl List {
 impl Draft {
     /// Begins with a copy of the pod.
     pub(crate) fn new(pod: &Value) -> Self {
-        Self { root: pod.clone(), containers: Rc::from([]), rule: "pod", changes: Vec::new(), reasons: Vec::new() }
+        Self {
+            root: pod.clone(),
+            containers: Rc::from([]),
+            rule: "pod",
+            changes: Vec::new(),
+            reasons: Vec::new(),
+            said: HashSet::new(),
+        }
     }
 
     /// Finds the containers, in the order of [`List`]; what is no pod at all is refused.
@@ -75,7 +87,12 @@ impl Draft {
         }
         let mut containers = Vec::new();
         for list in List::ALL {
-            for path in self.items(&Path::of(&["spec", list.key()])) {
+            let items = self.items(&Path::of(&["spec", list.key()]));
+            if items.len() > MOST_CONTAINERS {
+                self.refuse(&Path::of(&["spec", list.key()]), format!("has more than {MOST_CONTAINERS} containers"));
+                return;
+            }
+            for path in items {
                 if self.is_object(&path) {
                     containers.push(Container { list, path });
                 } else {
@@ -99,7 +116,7 @@ impl Draft {
     /// Notes that the pod cannot be made safe, and why; said once for each field and sentence.
     pub(crate) fn refuse(&mut self, field: &Path, message: impl Into<String>) {
         let (field, message) = (field.to_string(), message.into());
-        if !self.reasons.iter().any(|reason| reason.field == field && reason.message == message) {
+        if self.said.insert((field.clone(), message.clone())) {
             self.reasons.push(Reason { rule: self.rule, field, message });
         }
     }
@@ -107,12 +124,6 @@ impl Draft {
     /// What was changed so far.
     pub(crate) fn changes(&self) -> &[Change] {
         &self.changes
-    }
-
-    /// Whether a rule has changed this very field.
-    pub(crate) fn has_changed(&self, field: &Path) -> bool {
-        let field = field.to_string();
-        self.changes.iter().any(|change| change.path == field)
     }
 
     /// Whether there is a reason against the pod yet.

@@ -97,12 +97,17 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let items: Vec<String> =
             self.entries.iter().map(serde_json::to_string).collect::<Result<_, _>>().map_err(|_| fmt::Error)?;
-        let size = |items: &[String]| items.iter().map(|item| item.len() + 1).sum::<usize>() + 1;
-        let mut kept = items.len();
-        if self.more > 0 || size(&items) > MOST {
-            while size(&items[..kept]) + REST > MOST {
-                kept -= 1;
-            }
+        // Each item takes its length and a comma or a bracket; the first bracket is one more.
+        let fitting = |room: usize| {
+            let ends = items.iter().scan(1, |end, item| {
+                *end += item.len() + 1;
+                Some(*end)
+            });
+            ends.take_while(|end| *end <= room).count()
+        };
+        let mut kept = fitting(MOST);
+        if self.more > 0 || kept < items.len() {
+            kept = fitting(MOST - REST);
         }
         write!(f, "[{}", items[..kept].join(","))?;
         let left_out = u64::try_from(items.len() - kept).unwrap_or(u64::MAX);

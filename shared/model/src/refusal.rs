@@ -8,7 +8,7 @@ const SPELLED_OUT: usize = 100;
 /// One thing that cannot be made safe without breaking what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// Name of the rule, as in [`crate::rules::RULES`].
+    /// Name of the rule, as in [`crate::rules::RULES`]; `pod` for what keeps any rule from being applied.
     pub rule: &'static str,
     /// Path of the field, e.g. `spec.containers[0].ports[1].hostPort`.
     pub field: String,

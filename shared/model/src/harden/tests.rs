@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::quantity::Quantity;
 use crate::testing::{UID, fields, hardened, pod, refused};
 
 fn plain() -> Value {
@@ -149,7 +150,7 @@ fn b01_a_missing_annotations_map_is_added_as_an_object_with_all_our_keys() {
 }
 
 #[test]
-fn b03_b04_an_existing_map_gets_one_escaped_operation_per_key_and_keeps_its_own() {
+fn b03_an_existing_map_gets_one_operation_per_key_and_keeps_its_own() {
     let mut pod = plain();
     pod["metadata"]["annotations"] = json!({ "team": "blue", "a~b/c": "7" });
     let hardened = hardened(&pod);
@@ -164,16 +165,17 @@ fn b03_b04_an_existing_map_gets_one_escaped_operation_per_key_and_keeps_its_own(
             ("add".to_owned(), "/metadata/annotations/cofferdam.dev~1hardened".to_owned()),
         ]
     );
-    // A key that needs both escapes, removed.
-    pod["metadata"]["annotations"] = json!({ "seccomp.security.alpha.kubernetes.io/~x": "unconfined" });
-    let hardened = self::hardened(&pod);
-    assert!(operations(&hardened).contains(&(
-        "remove".to_owned(),
-        "/metadata/annotations/seccomp.security.alpha.kubernetes.io~1~0x".to_owned()
-    )));
-    let mut patched = pod;
-    json_patch::patch(&mut patched, &hardened.patch).unwrap();
-    assert_eq!(patched, hardened.pod);
+}
+
+#[test]
+fn b04_keys_are_escaped_once_tilde_before_slash() {
+    let mut pod = plain();
+    pod["metadata"]["annotations"] = json!({ "seccomp.security.alpha.kubernetes.io/~1x": "unconfined" });
+    let hardened = hardened(&pod);
+    let pointer = "/metadata/annotations/seccomp.security.alpha.kubernetes.io~1~01x";
+    assert!(operations(&hardened).contains(&("remove".to_owned(), pointer.to_owned())));
+    json_patch::patch(&mut pod, &hardened.patch).unwrap();
+    assert_eq!(pod, hardened.pod);
 }
 
 #[test]
@@ -209,14 +211,12 @@ fn b08_a_second_pass_changes_nothing_and_a_newcomer_alone_is_hardened() {
 }
 
 #[test]
-fn b12_b16_members_that_we_do_not_know_are_carried_along() {
+fn b16_members_that_we_do_not_know_are_carried_along() {
     let future = json!({ "deep": [{ "er": null }, 1.5, "x"] });
     let mut pod = pod(json!({
         "future": future,
         "securityContext": { "future": future, "seccompProfile": { "type": "Unconfined", "future": future } },
         "containers": [{ "name": "a", "future": future, "resources": { "future": future } }],
-        "initContainers": [{ "name": "i", "image": "p", "restartPolicy": "Always",
-                             "startupProbe": { "tcpSocket": { "port": 9 } } }],
         "volumes": [{ "name": "v", "emptyDir": { "future": future } }],
     }));
     pod["future"] = future.clone();
@@ -234,8 +234,16 @@ fn b12_b16_members_that_we_do_not_know_are_carried_along() {
     ] {
         assert_eq!(hardened.pod.pointer(pointer), Some(&future), "{pointer}");
     }
-    assert_eq!(hardened.pod["spec"]["initContainers"][0]["restartPolicy"], json!("Always"));
-    assert_eq!(hardened.pod["spec"]["initContainers"][0]["startupProbe"], json!({ "tcpSocket": { "port": 9 } }));
+}
+
+#[test]
+fn b65_the_ephemeral_storage_limit_covers_the_scratch_and_the_logs() {
+    let hardened = hardened(&plain());
+    let quantity = |value: &Value| Quantity::from_json(value).unwrap();
+    let sizes = hardened.pod["spec"]["volumes"].as_array().unwrap().iter();
+    let sizes = sizes.fold(Quantity::ZERO, |sum, volume| sum.plus(quantity(&volume["emptyDir"]["sizeLimit"])));
+    let limit = quantity(&hardened.pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"]);
+    assert!(sizes > Quantity::ZERO && limit >= sizes.plus(quantity(&json!("64Mi"))));
 }
 
 #[test]

@@ -102,14 +102,16 @@ impl Draft {
     pub(crate) fn remove_items(&mut self, list: &Path, indices: &[usize], action: Action, tell: Tell) {
         let mut removed = Vec::new();
         if let Some(Value::Array(items)) = slot_if_there(&mut self.root, list) {
-            // From the end, so that the other numbers stay true.
-            for &index in indices.iter().rev() {
-                if index < items.len() {
-                    removed.push((index, items.remove(index)));
+            let mut indices = indices.iter().peekable();
+            for (index, item) in std::mem::take(items).into_iter().enumerate() {
+                if indices.next_if_eq(&&index).is_some() {
+                    removed.push((index, item));
+                } else {
+                    items.push(item);
                 }
             }
         }
-        for (index, old) in removed.into_iter().rev() {
+        for (index, old) in removed {
             self.note(&list.index(index), action, tell(&old), None);
         }
     }

@@ -15,9 +15,12 @@ pub(super) const RULE: Rule = Rule {
     apply,
 };
 
+/// The field of a container.
+pub(super) const FIELD: [&str; 2] = ["securityContext", "readOnlyRootFilesystem"];
+
 fn apply(pod: &mut Draft, _: &Context<'_>) {
     for container in pod.containers().iter() {
-        pod.require(&container.path.at(&["securityContext", "readOnlyRootFilesystem"]), true);
+        pod.require(&container.path.at(&FIELD), true);
     }
 }
 

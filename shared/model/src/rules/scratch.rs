@@ -2,9 +2,11 @@
 //! | --- | --- | --- |
 //! | caches and scratch | one sized emptyDir per cache of the profile, mounted with its env in every container and init container that we make read-only, unless it already mounts that path; an env variable that the author set stays | inject |
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
-use super::{Inject, Rule};
+use super::{Inject, Rule, read_only_root};
 use crate::{
     harden::Context,
     keys,
@@ -21,13 +23,18 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
+    // Who asked for a read-only root has already said where to write.
+    let made_read_only: HashSet<String> = pod
+        .changes()
+        .iter()
+        .filter(|change| change.rule == read_only_root::RULE.name)
+        .map(|change| change.path.clone())
+        .collect();
     for scratch in &context.profile.scratch {
         let mut is_mounted = false;
-        for container in pod.containers().iter() {
-            let read_only = container.path.at(&["securityContext", "readOnlyRootFilesystem"]);
-            // Who asked for a read-only root has already said where to write.
-            let is_made_read_only = container.list != List::EphemeralContainers && pod.has_changed(&read_only);
-            if is_made_read_only && !is_covered(pod, container, &scratch.path) {
+        for container in pod.containers().iter().filter(|container| container.list != List::EphemeralContainers) {
+            let read_only = container.path.at(&read_only_root::FIELD);
+            if made_read_only.contains(&read_only.to_string()) && !is_covered(pod, container, &scratch.path) {
                 mount(pod, container, scratch);
                 is_mounted = true;
             }

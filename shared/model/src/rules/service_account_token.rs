@@ -4,6 +4,8 @@
 //!
 //! The `ServiceAccount` plugin runs before any webhook, so its volume is already there; nobody asked for it.
 
+use std::collections::HashSet;
+
 use super::{Inject, Rule, Tighten};
 use crate::{
     change::{Action, Told},
@@ -23,15 +25,26 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     pod.require(&Path::of(&["spec", "automountServiceAccountToken"]), false);
     let volumes = Path::of(&["spec", "volumes"]);
     let mut plugins = Vec::new();
+    let mut names = HashSet::new();
     for (index, volume) in pod.items(&volumes).into_iter().enumerate() {
         if is_the_plugins(pod, &volume) {
-            unmount(pod, &volume);
             plugins.push(index);
+            names.extend(pod.text(&volume.at(&["name"])));
         } else {
             authors_sources(pod, &volume.at(&["projected", "sources"]), &context.profile.token_audiences);
         }
     }
     pod.remove_items(&volumes, &plugins, Action::Inject, Told::nothing);
+    for container in pod.containers().iter() {
+        let mounts = container.path.at(&["volumeMounts"]);
+        let mut of_plugins = Vec::new();
+        for (index, mount) in pod.items(&mounts).iter().enumerate() {
+            if pod.text(&mount.at(&["name"])).is_some_and(|name| names.contains(&name)) {
+                of_plugins.push(index);
+            }
+        }
+        pod.remove_items(&mounts, &of_plugins, Action::Inject, Told::nothing);
+    }
 }
 
 /// Whether the `ServiceAccount` plugin made this volume: by its name and by exactly the three sources it puts in.
@@ -50,21 +63,6 @@ fn is_the_plugins(pod: &mut Draft, volume: &Path) -> bool {
         && !pod.is_set(&token.at(&["serviceAccountToken", "audience"]))
         && pod.text(&root.at(&["configMap", "name"])).as_deref() == Some("kube-root-ca.crt")
         && pod.members(&namespace) == ["downwardAPI"]
-}
-
-fn unmount(pod: &mut Draft, volume: &Path) {
-    let name = pod.text(&volume.at(&["name"]));
-    for container in pod.containers().iter() {
-        let mounts = container.path.at(&["volumeMounts"]);
-        let items = pod.items(&mounts);
-        let of_volume: Vec<usize> = items
-            .iter()
-            .enumerate()
-            .filter(|(_, mount)| pod.text(&mount.at(&["name"])) == name)
-            .map(|(index, _)| index)
-            .collect();
-        pod.remove_items(&mounts, &of_volume, Action::Inject, Told::nothing);
-    }
 }
 
 /// Takes credentials out of a projected volume; what else it projects stays, and so do its mounts.

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::RULE;
 use crate::{
     policy::{Profile, Request, Requests},
+    quantity::Quantity,
     testing::{Applied, apply, apply_with, fields, pod},
 };
 
@@ -88,14 +89,25 @@ fn a_profile_may_request_as_much_as_the_limits() {
 }
 
 #[test]
-fn b68_b70_odd_but_legal_spellings_within_the_ceiling_stay_as_they_are() {
+fn b68_odd_but_legal_spellings_within_the_ceiling_stay_as_they_are() {
     for memory in [json!("500k"), json!("268435456000m"), json!("1e8"), json!(1_000_000), json!("0.25Gi")] {
         let resources = json!({ "limits": { "memory": memory }, "requests": { "memory": memory } });
         let applied = of(&resources);
         assert_eq!(amounts(&applied, "memory"), (&memory, &memory));
     }
-    let applied = of(&json!({ "limits": { "memory": "2254857830400m" } }));
-    assert_eq!(applied.warnings, ["spec.containers[0].resources.limits.memory: 2254857830400m, now 512Mi (resources)"]);
+}
+
+#[test]
+fn b70_thousandths_of_a_byte_are_compared_exactly() {
+    let pod = with(&json!({ "limits": { "memory": "2254857830400m" } }));
+    for (ceiling, warnings) in [
+        ("3Gi", &[][..]),
+        ("2Gi", &["spec.containers[0].resources.limits.memory: 2254857830400m, now 2Gi (resources)"]),
+    ] {
+        let mut profile = Profile::default();
+        profile.resources.limits.memory = Quantity::parse(ceiling).unwrap();
+        assert_eq!(apply_with(&RULE, &pod, &profile).unwrap().warnings, warnings);
+    }
 }
 
 #[test]

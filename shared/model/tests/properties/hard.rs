@@ -1,0 +1,131 @@
+//! What a hardened pod is, said once more and without the rules: from the promises, by plain JSON pointers.
+
+use cofferdam_model::quantity::Quantity;
+use serde_json::{Value, json};
+
+/// Panics, naming the promise, if the pod breaks one.
+pub(crate) fn check(pod: &Value) {
+    let spec = &pod["spec"];
+    assert_eq!(spec["automountServiceAccountToken"], json!(false));
+    assert_eq!(spec["enableServiceLinks"], json!(false));
+    assert_eq!(spec["shareProcessNamespace"], json!(false));
+    for namespace in ["hostNetwork", "hostPID", "hostIPC"] {
+        assert_ne!(spec[namespace], json!(true), "{namespace}");
+    }
+    assert!(spec["activeDeadlineSeconds"].as_i64().unwrap() <= 3600);
+    assert!(spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(30) <= 30);
+
+    let security = &spec["securityContext"];
+    assert_eq!(security["runAsNonRoot"], json!(true));
+    for id in ["runAsUser", "runAsGroup", "fsGroup"] {
+        assert_ne!(security[id].as_i64().unwrap(), 0, "{id}");
+    }
+    assert!(items(&security["supplementalGroups"]).all(|group| *group != json!(0)));
+    assert_eq!(security["seccompProfile"]["type"], json!("RuntimeDefault"));
+
+    let owned = items(&pod["metadata"]["ownerReferences"]).any(|owner| owner["controller"] == json!(true));
+    assert!(owned || spec["restartPolicy"] == json!("Never"));
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in items(&spec[list]) {
+            check_container(container, list != "ephemeralContainers", spec);
+            let is_sidecar = list == "initContainers" && container["restartPolicy"] == json!("Always");
+            let restart = container["restartPolicy"].as_str().unwrap_or("Never");
+            assert!(owned || is_sidecar || restart == "Never", "{restart}");
+        }
+    }
+    for volume in items(&spec["volumes"]) {
+        assert!(volume.get("hostPath").is_none_or(Value::is_null) && volume.get("invented").is_none());
+        for source in items(&volume["projected"]["sources"]) {
+            assert_eq!(source["serviceAccountToken"], Value::Null);
+            assert_eq!(source["podCertificate"], Value::Null);
+        }
+        if volume["emptyDir"].is_object() {
+            let size = amount(&volume["emptyDir"]["sizeLimit"]);
+            let ceiling = if volume["emptyDir"]["medium"] == json!("Memory") { "512Mi" } else { "1Gi" };
+            assert!(size > Quantity::ZERO && size <= quantity(ceiling));
+        }
+    }
+}
+
+fn check_container(container: &Value, has_resources: bool, spec: &Value) {
+    let security = &container["securityContext"];
+    assert_eq!(security["privileged"], json!(false));
+    assert_eq!(security["allowPrivilegeEscalation"], json!(false));
+    assert_eq!(security["readOnlyRootFilesystem"], json!(true));
+    assert_eq!(security["capabilities"]["drop"], json!(["ALL"]));
+    assert_eq!(items(&security["capabilities"]["add"]).count(), 0);
+    assert_ne!(security["runAsNonRoot"], json!(false));
+    assert_ne!(security["runAsUser"], json!(0));
+    assert_ne!(security["runAsGroup"], json!(0));
+    assert!(matches!(security["seccompProfile"]["type"].as_str(), None | Some("RuntimeDefault")));
+    assert!(matches!(security["appArmorProfile"]["type"].as_str(), None | Some("RuntimeDefault" | "Localhost")));
+    assert!(matches!(security["procMount"].as_str(), None | Some("Default")));
+    assert!(items(&container["ports"]).all(|port| port["hostPort"].as_i64().unwrap_or(0) == 0));
+    if !has_resources {
+        return;
+    }
+    for (resource, ceiling) in [("cpu", "500m"), ("memory", "512Mi"), ("ephemeral-storage", "1Gi")] {
+        let for_pod = &spec["resources"];
+        if for_pod["limits"][resource].is_null() {
+            let limit = amount(&container["resources"]["limits"][resource]);
+            let request = amount(&container["resources"]["requests"][resource]);
+            assert!(limit > Quantity::ZERO && limit <= quantity(ceiling), "{resource} {limit}");
+            assert!(request > Quantity::ZERO && request <= limit, "{resource} {request}");
+        } else {
+            let limit = amount(&for_pod["limits"][resource]);
+            assert!(limit > Quantity::ZERO && limit <= quantity(ceiling).times(4), "{resource} {limit}");
+        }
+    }
+}
+
+/// The fields of a pod, as JSON pointers, that ask for no more than the default profile gives.
+pub(crate) fn strict_already(pod: &Value) -> Vec<String> {
+    let mut pointers = Vec::new();
+    let mut keep = |pointer: String, is_strict: &dyn Fn(&Value) -> bool| {
+        if pod.pointer(&pointer).is_some_and(|value| !value.is_null() && is_strict(value)) {
+            pointers.push(pointer);
+        }
+    };
+    let at_most = |most: i64| move |value: &Value| value.as_i64().is_some_and(|number| number <= most);
+    keep("/spec/activeDeadlineSeconds".to_owned(), &at_most(3600));
+    keep("/spec/terminationGracePeriodSeconds".to_owned(), &at_most(30));
+    keep("/spec/restartPolicy".to_owned(), &|value| value == "Never");
+    keep("/spec/securityContext/seccompProfile/type".to_owned(), &|value| value == "RuntimeDefault");
+    keep("/metadata/labels/cofferdam.dev~1session".to_owned(), &|value| value != "");
+    for id in ["runAsUser", "runAsGroup", "fsGroup"] {
+        keep(format!("/spec/securityContext/{id}"), &|value| *value != json!(0));
+    }
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for index in 0..items(&pod["spec"][list]).count() {
+            let container = format!("/spec/{list}/{index}");
+            let security = format!("{container}/securityContext");
+            for id in ["runAsUser", "runAsGroup"] {
+                keep(format!("{security}/{id}"), &|value| *value != json!(0));
+            }
+            for switch in ["privileged", "allowPrivilegeEscalation"] {
+                keep(format!("{security}/{switch}"), &|value| *value == json!(false));
+            }
+            keep(format!("{security}/readOnlyRootFilesystem"), &|value| *value == json!(true));
+            keep(format!("{container}/env/0"), &|_| true);
+            for (resource, ceiling) in [("cpu", "500m"), ("memory", "512Mi"), ("ephemeral-storage", "1Gi")] {
+                keep(format!("{container}/resources/limits/{resource}"), &|value| {
+                    let amount = amount(value);
+                    amount > Quantity::ZERO && amount <= quantity(ceiling)
+                });
+            }
+        }
+    }
+    pointers
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn amount(value: &Value) -> Quantity {
+    Quantity::from_json(value).unwrap()
+}
+
+fn quantity(text: &str) -> Quantity {
+    Quantity::parse(text).unwrap()
+}

@@ -1,0 +1,265 @@
+//! Pods as a hostile or a careless author writes them.
+
+use proptest::{prelude::*, sample::select};
+use serde_json::{Map, Value, json};
+
+/// A member that may be there.
+type Member = (&'static str, BoxedStrategy<Option<Value>>);
+
+/// Any JSON at all.
+pub(crate) fn junk() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        select(vec!["", "0", "-1", "1Gi", "Always", "ALL", "unconfined", "cofferdam-tmp"]).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-zA-Z/.~]{0,8}", inner, 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// One of these values, or nothing.
+fn one_of(name: &'static str, values: &[Value]) -> Member {
+    (name, prop::option::of(select(values.to_vec())).boxed())
+}
+
+fn switch(name: &'static str) -> Member {
+    one_of(name, &[json!(true), json!(false), json!(null)])
+}
+
+fn maybe(name: &'static str, value: impl Strategy<Value = Value> + 'static) -> Member {
+    (name, prop::option::of(value).boxed())
+}
+
+fn always(name: &'static str, value: impl Strategy<Value = Value> + 'static) -> Member {
+    (name, value.prop_map(Some).boxed())
+}
+
+/// What a newer Kubernetes may know and we do not.
+fn future() -> Member {
+    let values = [json!(1.5), json!("x"), json!({ "deep": [{ "er": null }] }), json!([]), json!(false)];
+    ("unknownToUs", prop::option::weighted(0.2, select(values.to_vec())).boxed())
+}
+
+fn object(members: Vec<Member>) -> impl Strategy<Value = Value> {
+    let (names, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+    values.prop_map(move |values| {
+        let members = names.iter().zip(values).filter_map(|(name, value)| Some(((*name).to_owned(), value?)));
+        Value::Object(members.collect::<Map<_, _>>())
+    })
+}
+
+fn list(item: impl Strategy<Value = Value>, most: usize) -> impl Strategy<Value = Value> {
+    prop::collection::vec(item, 0..=most).prop_map(Value::from)
+}
+
+fn amounts() -> impl Strategy<Value = Value> {
+    let values = [
+        json!("0"),
+        json!(0),
+        json!("10m"),
+        json!("1"),
+        json!(1),
+        json!(0.25),
+        json!("500k"),
+        json!("64Mi"),
+        json!("64Gi"),
+        json!("2254857830400m"),
+        json!("1e3"),
+        json!("9E"),
+        json!(null),
+    ];
+    object(vec![one_of("cpu", &values), one_of("memory", &values), one_of("ephemeral-storage", &values)])
+}
+
+fn resources() -> impl Strategy<Value = Value> {
+    object(vec![maybe("limits", amounts()), maybe("requests", amounts()), future()])
+}
+
+fn id(name: &'static str) -> Member {
+    one_of(name, &[json!(0), json!(1), json!(1000), json!(65534)])
+}
+
+fn security(more: Vec<Member>) -> impl Strategy<Value = Value> {
+    let mut members = vec![
+        switch("runAsNonRoot"),
+        id("runAsUser"),
+        id("runAsGroup"),
+        maybe(
+            "seccompProfile",
+            object(vec![
+                one_of("type", &[json!("RuntimeDefault"), json!("Unconfined"), json!("Localhost")]),
+                one_of("localhostProfile", &[json!("a.json")]),
+                future(),
+            ]),
+        ),
+        maybe("appArmorProfile", object(vec![one_of("type", &[json!("RuntimeDefault"), json!("Unconfined")])])),
+        maybe(
+            "seLinuxOptions",
+            object(vec![
+                one_of("type", &[json!("container_t"), json!("spc_t")]),
+                one_of("user", &[json!(""), json!("u")]),
+                one_of("level", &[json!("s0:c1")]),
+            ]),
+        ),
+        future(),
+    ];
+    members.extend(more);
+    object(members)
+}
+
+fn container() -> impl Strategy<Value = Value> {
+    let capabilities =
+        |name| one_of(name, &[json!([]), json!(["ALL"]), json!(["all"]), json!(["CAP_NET_RAW", "SYS_ADMIN"])]);
+    let context = security(vec![
+        switch("privileged"),
+        switch("allowPrivilegeEscalation"),
+        switch("readOnlyRootFilesystem"),
+        one_of("procMount", &[json!("Default"), json!("Unmasked")]),
+        maybe("capabilities", object(vec![capabilities("add"), capabilities("drop"), future()])),
+    ]);
+    let mount = object(vec![
+        always("name", select(vec![json!("v"), json!("kube-api-access-abcde")])),
+        always("mountPath", select(vec![json!("/tmp"), json!("/home"), json!("/tmp/x/"), json!("/data"), json!("/")])),
+    ]);
+    let env = object(vec![
+        always("name", select(vec![json!("HOME"), json!("PASSWORD")])),
+        always("value", Just(json!("hunter2-xyz"))),
+    ]);
+    let port = object(vec![
+        always("containerPort", Just(json!(80))),
+        ("hostPort", prop::option::weighted(0.02, select(vec![json!(0), json!(80)])).boxed()),
+        future(),
+    ]);
+    object(vec![
+        always("name", "[a-z]{1,8}".prop_map(Value::from)),
+        maybe("securityContext", context),
+        maybe("resources", resources()),
+        maybe("volumeMounts", list(mount, 3)),
+        maybe("env", list(env, 2)),
+        maybe("ports", list(port, 2)),
+        one_of("restartPolicy", &[json!("Always"), json!("Never"), json!("OnFailure"), json!(null)]),
+        ("restartPolicyRules", prop::option::weighted(0.1, Just(json!([{ "action": "Restart" }]))).boxed()),
+        future(),
+    ])
+}
+
+fn volume() -> impl Strategy<Value = Value> {
+    let token = json!({ "serviceAccountToken": { "path": "token", "expirationSeconds": 3607 } });
+    let root = json!({ "configMap": { "name": "kube-root-ca.crt" } });
+    let namespace = json!({ "downwardAPI": { "items": [] } });
+    let plugins = json!({ "name": "kube-api-access-abcde", "projected": { "sources": [token, root, namespace] } });
+    let authors = json!({ "name": "p", "projected": { "sources": [root, token, { "podCertificate": {} }] } });
+    let empty_dir = object(vec![
+        one_of("sizeLimit", &[json!("0"), json!("1Mi"), json!("64Gi"), json!(5)]),
+        one_of("medium", &[json!(""), json!("Memory")]),
+        future(),
+    ]);
+    prop_oneof![
+        8 => empty_dir.prop_map(|dir| json!({ "name": "v", "emptyDir": dir })),
+        2 => Just(json!({ "name": "n" })),
+        2 => Just(json!({ "name": "c", "configMap": { "name": "c" } })),
+        3 => Just(plugins),
+        3 => Just(authors),
+        1 => Just(json!({ "name": "cofferdam-tmp", "emptyDir": { "sizeLimit": "256Mi" } })),
+        1 => select(vec![
+            json!({ "name": "h", "hostPath": { "path": "/" } }),
+            json!({ "name": "x", "invented": {} }),
+            json!({ "name": "cofferdam-x", "emptyDir": {} }),
+        ]),
+    ]
+}
+
+fn spec() -> impl Strategy<Value = Value> {
+    let refused = |name, value: Value| -> Member { (name, prop::option::weighted(0.02, Just(value)).boxed()) };
+    let context = security(vec![
+        id("fsGroup"),
+        maybe("supplementalGroups", list(select(vec![json!(0), json!(7)]), 3)),
+        maybe("sysctls", list(Just(json!({ "name": "net/ipv4/tcp_syncookies", "value": "1" })), 1)),
+    ]);
+    object(vec![
+        always("containers", prop::collection::vec(container(), 1..=2).prop_map(Value::from)),
+        maybe("initContainers", list(container(), 2)),
+        maybe("ephemeralContainers", list(container(), 1)),
+        maybe("securityContext", context),
+        ("resources", prop::option::weighted(0.2, resources()).boxed()),
+        maybe("volumes", list(volume(), 3)),
+        switch("automountServiceAccountToken"),
+        switch("enableServiceLinks"),
+        switch("shareProcessNamespace"),
+        one_of("activeDeadlineSeconds", &[json!(60), json!(3600), json!(86_400)]),
+        one_of("terminationGracePeriodSeconds", &[json!(0), json!(30), json!(600)]),
+        one_of("restartPolicy", &[json!("Always"), json!("OnFailure"), json!("Never")]),
+        refused("hostNetwork", json!(true)),
+        refused("nodeName", json!("node-1")),
+        refused("os", json!({ "name": "windows" })),
+        future(),
+    ])
+}
+
+/// A pod, well formed enough to be hardened more often than not.
+pub(crate) fn pod() -> impl Strategy<Value = Value> {
+    let marks = object(vec![
+        one_of("cofferdam.dev/hardened", &[json!("true")]),
+        one_of("cofferdam.dev/changes", &[json!("[]"), json!("forged")]),
+        one_of("cofferdam.dev/endpoints", &[json!("{}")]),
+        one_of("seccomp.security.alpha.kubernetes.io/pod", &[json!("unconfined"), json!("runtime/default")]),
+        one_of("team~a/b", &[json!("blue")]),
+    ]);
+    let owners =
+        list(object(vec![switch("controller"), always("kind", select(vec![json!("Job"), json!("ReplicaSet")]))]), 1);
+    let metadata = object(vec![
+        always("generateName", Just(json!("s-"))),
+        maybe("annotations", marks),
+        maybe("labels", object(vec![one_of("cofferdam.dev/session", &[json!(""), json!("abc-1")])])),
+        maybe("ownerReferences", owners),
+        future(),
+    ]);
+    object(vec![
+        always("apiVersion", Just(json!("v1"))),
+        always("kind", Just(json!("Pod"))),
+        always("metadata", metadata),
+        always("spec", spec()),
+        future(),
+    ])
+}
+
+/// Every place in a document, as JSON pointers.
+pub(crate) fn pointers(value: &Value, here: &mut String, found: &mut Vec<String>) {
+    found.push(here.clone());
+    each_member(value, here, &mut |value, here| pointers(value, here, found));
+}
+
+/// The values of all members that nobody knows, in order.
+pub(crate) fn unknown<'v>(value: &'v Value, here: &mut String, found: &mut Vec<&'v Value>) {
+    if here.ends_with("/unknownToUs") {
+        found.push(value);
+    } else {
+        each_member(value, here, &mut |value, here| unknown(value, here, found));
+    }
+}
+
+fn each_member<'v>(value: &'v Value, here: &mut String, visit: &mut dyn FnMut(&'v Value, &mut String)) {
+    let members: Vec<(String, &Value)> = match value {
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (name.replace('~', "~0").replace('/', "~1"), value)).collect()
+        }
+        Value::Array(items) => items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    let length = here.len();
+    for (name, value) in members {
+        here.push('/');
+        here.push_str(&name);
+        visit(value, here);
+        here.truncate(length);
+    }
+}
