@@ -65,7 +65,7 @@ impl fmt::Display for Path {
         for (position, step) in self.0.iter().enumerate() {
             match step {
                 Step::Index(index) => write!(f, "[{index}]")?,
-                Step::Key(key) if key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') && !key.is_empty() => {
+                Step::Key(key) if !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') => {
                     write!(f, "{}{}", if position == 0 { "" } else { "." }, shown(key))?;
                 }
                 Step::Key(key) => write!(f, "[{}]", shown(key))?,
@@ -75,12 +75,15 @@ impl fmt::Display for Path {
     }
 }
 
-/// The key on one line: control characters would break a warning header or a log line.
-fn shown(key: &str) -> String {
+/// The key on one line and not too long: control characters would break a warning header or a log line.
+fn shown(key: &str) -> Cow<'_, str> {
+    if key.len() <= LONGEST_KEY && !key.contains(char::is_control) {
+        return Cow::Borrowed(key);
+    }
     let mut shown: String =
-        key.chars().take(LONGEST_KEY).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        key.chars().take(LONGEST_KEY).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
     if key.chars().nth(LONGEST_KEY).is_some() {
         shown.push('…');
     }
-    shown
+    Cow::Owned(shown)
 }

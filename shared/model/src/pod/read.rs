@@ -12,6 +12,9 @@ struct Blocked {
     wanted: &'static str,
 }
 
+/// Items of a list that are looked at.
+const MOST_ITEMS: usize = 4096;
+
 const OBJECT: &str = "must be an object";
 const LIST: &str = "must be a list";
 
@@ -41,9 +44,14 @@ impl Draft {
         None
     }
 
-    /// The places of a list's items; none where there is no list.
+    /// The places of a list's items; none where there is no list. A list longer than any pod needs is refused, lest
+    /// a small request make a huge answer.
     pub(crate) fn items(&mut self, path: &Path) -> Vec<Path> {
         let length = self.read(path, LIST, |value| value.as_array().map(Vec::len)).unwrap_or(0);
+        if length > MOST_ITEMS {
+            self.refuse(path, format!("has more than {MOST_ITEMS} items"));
+            return Vec::new();
+        }
         (0..length).map(|index| path.index(index)).collect()
     }
 

@@ -158,6 +158,14 @@ fn a_hostile_number_of_containers_is_refused_unread() {
 }
 
 #[test]
+fn a_hostile_number_of_items_is_refused_unread() {
+    let mut draft = draft(&json!({ "short": vec![0; 4096], "long": vec![0; 4097] }));
+    assert_eq!(draft.items(&Path::of(&["short"])).len(), 4096);
+    assert!(draft.items(&Path::of(&["long"])).is_empty());
+    assert_eq!(fields(&draft.into_refusal()), ["long"]);
+}
+
+#[test]
 fn a_container_that_is_no_object_is_refused() {
     let mut draft = draft(&json!({ "metadata": {}, "spec": { "containers": [null, "a", {}], "initContainers": {} } }));
     draft.find_containers();
