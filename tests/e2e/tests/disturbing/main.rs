@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod certificate_renewal;
+mod demo_on_current;
 mod webhook_faults;

@@ -1,0 +1,60 @@
+//! The demo on a cluster that somebody already has: it asks first, and takes away only what it made.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Output, Stdio};
+
+use cofferdam_e2e::images;
+use cofferdam_e2e::install::IMAGE;
+use cofferdam_e2e::stage::Stage;
+
+/// Every object of the kinds that an installation could leave, and the secrets that cert-manager makes for it.
+fn inventory(stage: &Stage) -> BTreeSet<String> {
+    let kinds = "namespaces,serviceaccounts,configmaps,secrets,services,deployments,pods,networkpolicies,poddisruptionbudgets,\
+                 mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,\
+                 validatingadmissionpolicybindings,clusterroles,clusterrolebindings,priorityclasses,crds,certificates,issuers";
+    let template = "--output=jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
+    let list = stage.kubectl.run(["get", kinds, "--all-namespaces", template]).unwrap();
+    list.lines().map(str::to_owned).collect()
+}
+
+fn demo(stage: &Stage, arguments: &[&str], input: &str) -> Output {
+    // What a person has: a kubectl on the PATH, and a current context.
+    let folder = tempfile::tempdir().unwrap();
+    symlink(stage.cluster.programs().path("kubectl").unwrap(), folder.path().join("kubectl")).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cofferdam-demo"))
+        .args(["--current", "--image", IMAGE, "--pod-image", images::SHELL])
+        .args(arguments)
+        .env("PATH", path)
+        .env("KUBECONFIG", stage.cluster.kubeconfig())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn it_asks_first_and_takes_away_only_what_it_made() {
+    let mut stage = Stage::bare("e2e-demo", 1).unwrap();
+    images::load_shell(&mut stage.cluster).unwrap();
+    let before = inventory(&stage);
+
+    let refused = demo(&stage, &[], "n\n");
+    let text = String::from_utf8_lossy(&refused.stdout);
+    assert!(!refused.status.success() && text.contains("context e2e-demo") && text.contains("Go on?"), "{text}");
+    assert_eq!(inventory(&stage), before);
+
+    let shown = demo(&stage, &[], "y\n");
+    let text = format!("{}{}", String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
+    assert!(shown.status.success(), "{text}");
+    for part in ["runAsNonRoot", "no new privileges", "Warning: spec.containers[0]", "spec.hostNetwork", "is gone"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(!text.contains('\u{1b}'), "colours are for terminals");
+    assert_eq!(inventory(&stage), before);
+}
