@@ -17,7 +17,9 @@ mod profile;
 mod suggest;
 
 pub use error::PolicyError;
-pub use profile::{AppArmor, Ceilings, Lifetime, PodCeilings, Profile, Request, Requests, Resources, RunAs, Scratch};
+pub use profile::{
+    AppArmor, Ceilings, DefaultRequest, Lifetime, PodCeilings, Profile, Requests, Resources, RunAs, Scratch,
+};
 pub(crate) use suggest::nearest;
 
 /// The policy that ships in the manifests.

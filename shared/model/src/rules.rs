@@ -1,4 +1,4 @@
-//! The table of DESIGN section 5: the list below *is* the table, one file for each row.
+//! What hardening does, as a table: the list below *is* the table, and each file beside it is one row.
 
 use std::fmt;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AppArmor, Ceilings, LOG_MARGIN, Lifetime, PodCeilings, PolicyError, Profile, Request, Requests, Resources, RunAs,
-    Scratch, constant,
+    AppArmor, Ceilings, DefaultRequest, LOG_MARGIN, Lifetime, PodCeilings, PolicyError, Profile, Requests, Resources,
+    RunAs, Scratch, constant,
     file::{
         Amount, AppArmorFile, EachRequest, Given, LifetimeFile, PodFile, ProfileFile, RequestFile, RequestsFile,
         ResourcesFile, RunAsFile, ScratchFile,
@@ -122,9 +122,11 @@ impl<'f> Checker<'f> {
         let storage =
             self.ceiling("ephemeral-storage", limits_file.ephemeral_storage, defaults.limits.ephemeral_storage)?;
         let requests = match file.requests {
-            Some(RequestsFile::Limits) => {
-                Requests { cpu: Request::Limit, memory: Request::Limit, ephemeral_storage: Request::Limit }
-            }
+            Some(RequestsFile::Limits) => Requests {
+                cpu: DefaultRequest::Limit,
+                memory: DefaultRequest::Limit,
+                ephemeral_storage: DefaultRequest::Limit,
+            },
             Some(RequestsFile::Each(each)) => self.requests(&each, defaults.requests, cpu, memory, storage)?,
             None => self.requests(&EachRequest::default(), defaults.requests, cpu, memory, storage)?,
         };
@@ -175,18 +177,18 @@ impl<'f> Checker<'f> {
         &self,
         key: &str,
         file: Option<Given<RequestFile>>,
-        default: Request,
+        default: DefaultRequest,
         ceiling: Given<Quantity>,
-    ) -> Checked<Request> {
+    ) -> Checked<DefaultRequest> {
         let Some(given) = file else {
             // A default above a small ceiling is no mistake of the file's: it means as much as the limit.
             return Ok(match default {
-                Request::Amount(amount) if amount > ceiling.value => Request::Limit,
+                DefaultRequest::Amount(amount) if amount > ceiling.value => DefaultRequest::Limit,
                 fitting => fitting,
             });
         };
         match given.value {
-            RequestFile::Limit => Ok(Request::Limit),
+            RequestFile::Limit => Ok(DefaultRequest::Limit),
             RequestFile::Amount(amount) if amount <= Quantity::ZERO => {
                 Err(self.invalid(given.line, key, "must be more than 0: a request of nothing counts as missing"))
             }
@@ -194,7 +196,7 @@ impl<'f> Checker<'f> {
                 let problem = format!("requests {amount}, which is more than its limit of {}", ceiling.value);
                 Err(self.invalid(given.line, key, problem))
             }
-            RequestFile::Amount(amount) => Ok(Request::Amount(amount)),
+            RequestFile::Amount(amount) => Ok(DefaultRequest::Amount(amount)),
         }
     }
 

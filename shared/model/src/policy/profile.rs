@@ -56,16 +56,16 @@ pub struct Ceilings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requests {
     /// cores
-    pub cpu: Request,
+    pub cpu: DefaultRequest,
     /// bytes
-    pub memory: Request,
+    pub memory: DefaultRequest,
     /// bytes
-    pub ephemeral_storage: Request,
+    pub ephemeral_storage: DefaultRequest,
 }
 
 /// A request that is put where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum DefaultRequest {
     /// As much as the container's limit.
     Limit,
     /// This much, or the container's limit if that is less.
@@ -154,9 +154,9 @@ impl Default for Resources {
         Self {
             limits: Ceilings { cpu: constant("500m"), memory: constant("512Mi"), ephemeral_storage: constant("1Gi") },
             requests: Requests {
-                cpu: Request::Amount(constant("50m")),
-                memory: Request::Limit,
-                ephemeral_storage: Request::Amount(constant("64Mi")),
+                cpu: DefaultRequest::Amount(constant("50m")),
+                memory: DefaultRequest::Limit,
+                ephemeral_storage: DefaultRequest::Amount(constant("64Mi")),
             },
             extended: Vec::new(),
             claims: false,

@@ -199,13 +199,17 @@ fn a_file_that_is_no_policy_fails_with_file_and_line() {
 #[test]
 fn a_default_request_never_exceeds_a_lowered_limit() {
     let profile = profile("resources: {limits: {cpu: 20m}}").unwrap();
-    assert_eq!(profile.resources.requests.cpu, Request::Limit);
+    assert_eq!(profile.resources.requests.cpu, DefaultRequest::Limit);
 }
 
 #[test]
 fn requests_limits_means_as_much_as_the_limit_for_each() {
     let profile = profile("resources: {requests: limits}").unwrap();
-    let requests = Requests { cpu: Request::Limit, memory: Request::Limit, ephemeral_storage: Request::Limit };
+    let requests = Requests {
+        cpu: DefaultRequest::Limit,
+        memory: DefaultRequest::Limit,
+        ephemeral_storage: DefaultRequest::Limit,
+    };
     assert_eq!(profile.resources.requests, requests);
 }
 
@@ -214,5 +218,5 @@ fn b15_a_number_in_the_file_is_a_quantity() {
     let limits = profile("resources: {limits: {cpu: 1, memory: 536870912}, requests: {cpu: 0.5}}").unwrap().resources;
     assert_eq!(limits.limits.cpu, constant("1"));
     assert_eq!(limits.limits.memory, constant("512Mi"));
-    assert_eq!(limits.requests.cpu, Request::Amount(constant("500m")));
+    assert_eq!(limits.requests.cpu, DefaultRequest::Amount(constant("500m")));
 }

@@ -9,7 +9,7 @@ use super::{Inject, Refuse, Rule, Tighten};
 use crate::{
     harden::Context,
     pod::{Draft, List, Path},
-    policy::{Profile, Request},
+    policy::{DefaultRequest, Profile},
     quantity::Quantity,
 };
 
@@ -30,7 +30,7 @@ struct Fill {
     /// Whether a missing limit becomes the ceiling.
     limit: bool,
     /// What a missing request becomes, if anything.
-    request: Option<Request>,
+    request: Option<DefaultRequest>,
 }
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
@@ -89,8 +89,8 @@ fn bound(pod: &mut Draft, resources: &Path, resource: &'static str, ceiling: Qua
         Some(request) if request > limit => pod.tighten(&request_field, limit),
         Some(request) if !request.is_zero() => {}
         _ => match fill.request {
-            Some(Request::Limit) => pod.inject(&request_field, limit),
-            Some(Request::Amount(amount)) => pod.inject(&request_field, amount.min(limit)),
+            Some(DefaultRequest::Limit) => pod.inject(&request_field, limit),
+            Some(DefaultRequest::Amount(amount)) => pod.inject(&request_field, amount.min(limit)),
             None => {}
         },
     }

@@ -51,4 +51,6 @@ fn as_many_as_fit_exactly_are_all_shown() {
     let one = warning(&tightened("spec.x")).len();
     let fitting: Vec<Change> = (0..ALL / one).map(|_| tightened("spec.x")).collect();
     assert_eq!(warnings(&fitting).len(), ALL / one);
+    let one_too_many = [&fitting[..], &fitting[..1]].concat();
+    assert!(warnings(&one_too_many).last().unwrap().ends_with("lists what was changed"));
 }

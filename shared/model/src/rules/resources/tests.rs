@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
-    policy::{Profile, Request, Requests},
+    policy::{DefaultRequest, Profile, Requests},
     quantity::Quantity,
     testing::{Applied, apply, apply_with, fields, pod},
 };
@@ -81,8 +81,11 @@ fn a_default_request_follows_a_limit_below_it() {
 #[test]
 fn a_profile_may_request_as_much_as_the_limits() {
     let mut profile = Profile::default();
-    profile.resources.requests =
-        Requests { cpu: Request::Limit, memory: Request::Limit, ephemeral_storage: Request::Limit };
+    profile.resources.requests = Requests {
+        cpu: DefaultRequest::Limit,
+        memory: DefaultRequest::Limit,
+        ephemeral_storage: DefaultRequest::Limit,
+    };
     let applied = apply_with(&RULE, &with(&json!({})), &profile).unwrap();
     let resources = applied.spec("/containers/0/resources");
     assert_eq!(resources["limits"], resources["requests"]);
