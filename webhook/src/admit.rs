@@ -11,7 +11,7 @@
 //! | more memory than all requests may hold together | 503 | `overloaded` |
 //! | no JSON, no `AdmissionReview` v1, no request, no uid | 400 | `malformed` |
 //! | a review of anything but the creation of a pod | denied, 400 | `unexpected` |
-//! | a pod that cannot be read, or has too many members | denied, 400 or 413 | `unreadable`, `too-heavy` |
+//! | a pod that cannot be read, or is too large | denied, 400 or 413 | `unreadable`, `too-heavy` |
 //! | a pod that is none of our business | allowed | `not-a-session`, `exempt-namespace`, `mirror-pod` |
 //! | a pod that can be made safe | allowed with a patch | `hardened` |
 //! | a pod that cannot | denied, 403 | `refused` |
@@ -46,6 +46,10 @@ pub const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
 /// What all requests together may hold: half of the memory that the manifests give the container. The other half is
 /// for connections, the policy and the program.
 pub const MEMORY_BYTES: usize = 64 * 1024 * 1024;
+
+/// What judging one pod may take of it, so that one creator cannot leave the others without. By [`weight::estimate`]
+/// it holds every pod that etcd would store (1.5 MiB) of up to some 5,000 objects; pods have a few hundred.
+pub const MAX_POD_BYTES: usize = MEMORY_BYTES / 4;
 
 /// Judges reviews by one policy.
 #[derive(Debug)]
@@ -123,7 +127,7 @@ impl Admission {
         let mut body = body::read(request.into_body(), MAX_BODY_BYTES, self.body_within, &self.memory).await?;
         let review = Review::parse(&body.bytes)?;
         let weight = weight::estimate(review.object_text());
-        if weight > MEMORY_BYTES {
+        if weight > MAX_POD_BYTES {
             return Ok(too_heavy(entry, &review));
         }
         body.share.take(weight).map_err(BodyError::from)?;
@@ -188,7 +192,7 @@ fn hardened_as(review: &Review<'_>, hardened: Hardened, policy: &Policy, record:
 }
 
 fn too_heavy(entry: Entry, review: &Review<'_>) -> Decision {
-    let message = "Cofferdam refuses this pod: it has more members than can be judged in the memory there is";
+    let message = "Cofferdam refuses this pod: it is too large to be judged; it has too many members";
     denied(Outcome::TooHeavy, StatusCode::PAYLOAD_TOO_LARGE, message.to_owned(), Record::new(entry, review))
 }
 

@@ -42,7 +42,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "COFFERDAM_WEBHOOK_TLS_KEY")]
     pub tls_key: PathBuf,
 
-    /// A name that the certificate must cover, usually <service>.<namespace>.svc. May be given more than once.
+    /// A name that the certificate must cover, usually SERVICE.NAMESPACE.svc. May be given more than once.
     #[arg(
         long,
         value_name = "NAME",

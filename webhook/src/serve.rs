@@ -1,6 +1,5 @@
 //! The life of the server: from binding its ports to the last answer.
 
-use std::convert::identity;
 use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
@@ -116,6 +115,7 @@ pub async fn start(config: Config, stop: Stop) -> Result<Running, ServeError> {
         metrics.certificate_expires(current.expires_unix_seconds());
     }));
     listening.open();
+    tracing::info!(%address, %admin_address, "listening");
 
     let parts = Parts { reviews, admin, renewals };
     let life = tokio::spawn(live(parts, stop, readiness, phases, admin_phases, drain_delay));
@@ -129,7 +129,7 @@ impl Running {
     /// only after a while; then it takes no new connections and finishes what is in flight. The admin port stays open
     /// to the end. Asked to abort, it ends at once.
     pub async fn wait(self) -> Result<(), ServeError> {
-        self.life.await.map_err(|_| ServeError::EndedEarly { part: "server" }).and_then(identity)
+        self.life.await.map_err(|_| ServeError::EndedEarly { part: "server" })?
     }
 }
 
@@ -156,6 +156,7 @@ async fn live(
     }
     readiness.withdraw("draining");
     phases.retire.cancel();
+    tracing::info!(?drain_delay, "unready, still serving");
     let drained = tokio::select! {
         () = stop.aborted() => return Err(ServeError::CutOff),
         drained = async {

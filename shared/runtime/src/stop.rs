@@ -57,7 +57,7 @@ impl Stop {
                     else => return,
                 };
                 if first {
-                    tracing::info!(signal = name, "draining");
+                    tracing::info!(signal = name, "asked to stop");
                     stop.drain();
                     first = false;
                 } else {

@@ -129,13 +129,15 @@ async fn anything_but_the_creation_of_a_pod_is_denied_and_never_let_through() {
 #[tokio::test]
 async fn b07_a_pod_that_is_nested_too_deep_is_denied_with_its_uid() {
     let desk = Desk::open();
-    let deep = format!("{}1{}", r#"{"a":"#.repeat(20_000), "}".repeat(20_000));
-    let body = review(&create(&json!("DEEP"))).replace("\"DEEP\"", &deep);
-    let (status, _, answer) = desk.ask(post("/mutate/enforced", &body)).await;
-    let answer: Value = serde_json::from_str(&answer).unwrap();
-    assert_eq!((status, &answer["response"]["uid"]), (StatusCode::OK, &json!("u-1")));
-    assert_eq!(answer["response"]["allowed"], false);
-    assert!(desk.counted("enforced", "unreadable"));
+    for (levels, outcome) in [(5_000, "unreadable"), (20_000, "too-heavy")] {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let body = review(&create(&json!("DEEP"))).replace("\"DEEP\"", &deep);
+        let (status, _, answer) = desk.ask(post("/mutate/enforced", &body)).await;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!((status, &answer["response"]["uid"]), (StatusCode::OK, &json!("u-1")));
+        assert_eq!(answer["response"]["allowed"], false);
+        assert!(desk.counted("enforced", outcome));
+    }
 }
 
 #[tokio::test]
