@@ -1,27 +1,22 @@
-//! A cluster: started, used, ended.
+//! A cluster: what can be done to one that runs.
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
+use crate::api;
 use crate::error::Error;
 use crate::gate::{self, ComponentStatus};
-use crate::image::Image;
 use crate::inside::{self, Inside};
-use crate::node_spec::NodeSpec;
-use crate::paths::{NodePaths, Paths};
+use crate::paths::Paths;
 use crate::programs::Programs;
-use crate::progress::Progress;
-use crate::{addon, api, control_plane, hold, network, node, pki};
 
-/// How long a start may take before it is called a failure. Generous: machines that run tests are busy.
-const PATIENCE: Duration = Duration::from_mins(2);
+mod start;
+mod stop;
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -71,52 +66,6 @@ pub struct NodeStatus {
 }
 
 impl Cluster {
-    /// Starts a cluster and returns when its first node is Ready; what an earlier one of that name left is removed.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when one of that name runs; otherwise what could not be started and where its log is.
-    pub async fn up(options: &Options, progress: &Progress) -> Result<Self, Error> {
-        let paths = Paths::new(&options.name)?;
-        if Self::runs(&paths) {
-            return Err(Error::Usage(format!(
-                "a cluster called `{0}` runs already: `cofferdam-cluster down --name {0}` ends it",
-                options.name
-            )));
-        }
-        let programs = Programs::ensure(&options.kubernetes, progress)?;
-        remove(&paths)?;
-        pki::create(&paths, &network::address(1), network::KUBERNETES_SERVICE)?;
-        let manifest = Manifest {
-            kubernetes: options.kubernetes.clone(),
-            folders: programs.folders().to_vec(),
-            nodes: Vec::new(),
-            images: Vec::new(),
-        };
-        let mut cluster = Self { paths, manifest, programs, holders: Vec::new() };
-        cluster.manifest.images.push(cluster.pause_image()?);
-        for index in 1..=options.nodes {
-            cluster.start_node(&format!("node-{index}"), index)?;
-        }
-        let client = cluster.client().await?;
-        cluster.explain(api::ready(&client, PATIENCE).await, "node-1", "kube-apiserver")?;
-        let ready = cluster.paths.api_ready();
-        fs::write(&ready, "").map_err(Error::io("write", &ready))?;
-        for member in cluster.manifest.nodes.clone() {
-            let ready = api::node_ready(&client, &member.name, PATIENCE).await;
-            cluster.explain(ready, &member.name, "kubelet")?;
-        }
-        cluster.explain(
-            api::namespace_ready(&client, "default", PATIENCE).await,
-            "node-1",
-            "kube-controller-manager",
-        )?;
-        cluster.install(&addon::COREDNS, progress)?;
-        if options.keep {
-            cluster.keep()?;
-        }
-        Ok(cluster)
-    }
-
     /// The running cluster called `name`, for one more command.
     ///
     /// # Errors
@@ -135,21 +84,9 @@ impl Cluster {
         Ok(Self { paths, manifest, programs, holders: Vec::new() })
     }
 
-    /// Ends the cluster called `name` and removes all that it left, running or not.
-    ///
-    /// # Errors
-    /// What could not be removed.
-    pub fn down(name: &str) -> Result<(), Error> {
-        let paths = Paths::new(name)?;
-        for node in node_names(&paths) {
-            stop(&paths.node(&node))?;
-        }
-        remove(&paths)
-    }
-
     /// Whether the first node's holder lives.
     fn runs(paths: &Paths) -> bool {
-        node_names(paths).iter().any(|node| holder(&paths.node(node)).is_some())
+        stop::node_names(paths).iter().any(|node| stop::holder(&paths.node(node)).is_some())
     }
 
     /// The cluster's name.
@@ -251,29 +188,6 @@ impl Cluster {
         self.save()
     }
 
-    /// Adds a node called `name` and waits until it is Ready. It lives as long as the cluster.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when the name is taken or all numbers are.
-    pub async fn add_node(&mut self, name: &str, keep: bool) -> Result<(), Error> {
-        Paths::new(name)?; // the same letters
-        if self.inside(name).is_ok() {
-            return Err(Error::Usage(format!("{name} runs already")));
-        }
-        let known = self.manifest.nodes.iter().find(|member| member.name == name).map(|member| member.index);
-        let free = (1..=9).find(|index| self.manifest.nodes.iter().all(|member| member.index != *index));
-        let index = known.or(free).ok_or_else(|| Error::Usage("a cluster has at most nine nodes".to_owned()))?;
-        if index == 1 {
-            return Err(Error::Usage("the first node is the cluster: start it again with `up`".to_owned()));
-        }
-        stop(&self.paths.node(name))?;
-        hold::remove(&self.paths, &self.paths.node(name))?;
-        self.start_node(name, index)?;
-        let client = self.client().await?;
-        self.explain(api::node_ready(&client, name, PATIENCE).await, name, "kubelet")?;
-        if keep { self.keep() } else { Ok(()) }
-    }
-
     /// Kills every process of a node at once, as a power cut would.
     ///
     /// # Errors
@@ -330,82 +244,6 @@ impl Cluster {
         self.paths.node(node).log(component)
     }
 
-    fn start_node(&mut self, name: &str, index: u8) -> Result<(), Error> {
-        let node = self.paths.node(name);
-        let logs = node.root().join("log");
-        fs::create_dir_all(&logs).map_err(Error::io("make", &logs))?;
-        let mut components = node::components(&self.paths, name, index, &self.programs)?;
-        if index == 1 {
-            components.extend(control_plane::components(&self.paths, &node, &self.programs, &program()?)?);
-        }
-        let spec = NodeSpec {
-            gate: node.gate(),
-            logs,
-            covered: ["/var/lib", "/var/log", "/etc", "/opt"].map(PathBuf::from).to_vec(),
-            covers: node.root().join("covers"),
-            components,
-        };
-        let text = serde_json::to_vec_pretty(&spec).map_err(|source| Error::State { path: node.spec(), source })?;
-        fs::write(node.spec(), text).map_err(Error::io("write", &node.spec()))?;
-        self.spawn_holder(name, &node, index == 1)?;
-        self.connect(name, index)?;
-        gate::ask(&node.gate(), "start")?;
-        if !self.manifest.nodes.iter().any(|member| member.name == name) {
-            self.manifest.nodes.push(Member { name: name.to_owned(), index });
-        }
-        wait(&format!("containerd on {name}"), &node.log("containerd"), || {
-            Ok(std::os::unix::net::UnixStream::connect(node.containerd_socket()).is_ok())
-        })?;
-        for image in &self.manifest.images {
-            self.import(name, image)?;
-        }
-        self.save()
-    }
-
-    fn spawn_holder(&mut self, name: &str, node: &NodePaths, first: bool) -> Result<(), Error> {
-        let log = node.log("holder");
-        let output = fs::File::create(&log).map_err(Error::io("write", &log))?;
-        let errors = output.try_clone().map_err(Error::io("write", &log))?;
-        let mut command = Command::new(program()?);
-        command.args(["hold", "--cluster", self.paths.name(), "--node", name]);
-        if first {
-            command.args(["--api", &format!("{}:6443", network::address(1))]);
-        }
-        // A group of its own: Ctrl-C is for the starter, and the holder sees it go.
-        command.stdin(Stdio::piped()).stdout(output).stderr(errors).process_group(0);
-        let mut holder = command.spawn().map_err(Error::io("start", &log))?;
-        let started = wait(&format!("the first process of {name}"), &node.log("init"), || {
-            if matches!(holder.try_wait(), Ok(Some(_))) {
-                return Err(Error::Died { what: name.to_owned(), log: tail(&node.log("init")) + &tail(&log) });
-            }
-            Ok(gate::ask(&node.gate(), "status").is_ok())
-        });
-        self.holders.push(holder);
-        started?;
-        if first {
-            wait("the API server's port", &log, || Ok(node.api_port().exists()))?;
-            let port: u16 = read_number(&node.api_port()).unwrap_or_default();
-            let server = format!("https://127.0.0.1:{port}");
-            pki::kubeconfig(&self.paths, "admin", &server, &self.paths.kubeconfig())?;
-        }
-        Ok(())
-    }
-
-    fn connect(&self, name: &str, index: u8) -> Result<(), Error> {
-        let own = self.inside(name)?;
-        if index == 1 {
-            return network::first(own);
-        }
-        let mut others = Vec::new();
-        for member in self.manifest.nodes.iter().filter(|member| member.name != name) {
-            // A node that is lost has no network to connect.
-            if let Ok(other) = self.inside(&member.name) {
-                others.push((member.index, other));
-            }
-        }
-        network::join(self.inside("node-1")?, own, index, &others)
-    }
-
     fn import(&self, node: &str, image: &Path) -> Result<(), Error> {
         let socket = self.paths.node(node).containerd_socket();
         let mut command = self.inside(node)?.all(self.programs.path("ctr")?);
@@ -413,39 +251,11 @@ impl Cluster {
         inside::output(&mut command).map(|_| ())
     }
 
-    fn pause_image(&self) -> Result<PathBuf, Error> {
-        let path = self.paths.root().join("pause.tar");
-        let image = Image::of_program(node::PAUSE, &self.programs.path("pause")?, "65535").map_err(Error::part)?;
-        image.write(&path).map_err(Error::part)?;
-        Ok(path)
-    }
-
-    /// Lets the nodes outlive this process.
-    fn keep(&mut self) -> Result<(), Error> {
-        for mut holder in self.holders.drain(..) {
-            if let Some(mut input) = holder.stdin.take() {
-                input.write_all(hold::KEEP).map_err(Error::io("talk to", Path::new("the node's holder")))?;
-            }
-        }
-        Ok(())
-    }
-
     fn save(&self) -> Result<(), Error> {
         let file = self.paths.manifest();
         let text =
             serde_json::to_vec_pretty(&self.manifest).map_err(|source| Error::State { path: file.clone(), source })?;
         fs::write(&file, text).map_err(Error::io("write", &file))
-    }
-
-    /// Adds to a time-out what the program that did not get ready wrote last: its files go with the cluster.
-    fn explain(&self, result: Result<(), Error>, node: &str, component: &str) -> Result<(), Error> {
-        result.map_err(|error| match error {
-            Error::Timeout { what, after, look } => {
-                let log = self.paths.node(node).log(component);
-                Error::Timeout { what, after, look: format!("{look}\n{component} says:\n{}", tail(&log)) }
-            }
-            other => other,
-        })
     }
 }
 
@@ -459,86 +269,6 @@ impl Drop for Cluster {
             let _ = holder.wait();
         }
     }
-}
-
-/// The harness's own program, which nodes start: the running one, or the one built beside the running test.
-fn program() -> Result<PathBuf, Error> {
-    const NAME: &str = "cofferdam-cluster";
-    let this = std::env::current_exe().map_err(Error::io("find", Path::new("the running program")))?;
-    let near = this.ancestors().take(3).map(|folder| folder.join(NAME));
-    std::iter::once(this.clone())
-        .chain(near)
-        .find(|path| path.is_file() && path.file_name().is_some_and(|name| name == NAME))
-        .ok_or_else(|| Error::Usage(format!("{NAME} was not built: run `cargo build -p {NAME}`")))
-}
-
-fn node_names(paths: &Paths) -> Vec<String> {
-    let entries = fs::read_dir(paths.nodes()).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-/// The process id of a node's holder, if it lives and is one: numbers are used again.
-fn holder(node: &NodePaths) -> Option<Pid> {
-    let pid: i32 = read_number(&node.holder_pid())?;
-    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
-    let cluster = node.cgroup();
-    let ours = words.contains(&b"hold".as_slice())
-        && words.windows(2).any(|pair| pair[0] == b"--node" && cluster.as_bytes().ends_with(pair[1]));
-    if ours { Pid::from_raw(pid) } else { None }
-}
-
-/// Ends a node's holder and all that hangs on it.
-fn stop(node: &NodePaths) -> Result<(), Error> {
-    let Some(pid) = holder(node) else { return Ok(()) };
-    // It may have gone in between.
-    let _ = kill_process(pid, Signal::TERM);
-    let start = Instant::now();
-    while holder(node).is_some() {
-        if start.elapsed() > Duration::from_secs(10) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if start.elapsed() > Duration::from_secs(20) {
-            return Err(Error::Timeout {
-                what: "the end of a node".to_owned(),
-                after: Duration::from_secs(20),
-                look: format!("look at process {}", pid.as_raw_nonzero()),
-            });
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-/// Removes what the nodes of a cluster that does not run have left.
-fn remove(paths: &Paths) -> Result<(), Error> {
-    for name in node_names(paths) {
-        hold::remove(paths, &paths.node(&name))?;
-    }
-    match fs::remove_dir_all(paths.root()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", paths.root())(error)),
-        _ => Ok(()),
-    }
-}
-
-fn wait(what: &str, log: &Path, mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
-    let start = Instant::now();
-    while !done()? {
-        if start.elapsed() > PATIENCE {
-            return Err(Error::Timeout { what: what.to_owned(), after: PATIENCE, look: tail(log) });
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-/// The last lines of a log.
-fn tail(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_else(|error| format!("{}: {error}", log.display()));
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(15)..].join("\n")
 }
 
 fn read_number<N: std::str::FromStr>(file: &Path) -> Option<N> {

@@ -67,7 +67,7 @@ pub(crate) fn components(paths: &Paths, name: &str, index: u8, programs: &Progra
                 format!("--service-cluster-ip-range={}", network::SERVICES),
             ],
         )
-        .after(api()),
+        .after(Dependency::File(node.ready())),
     ])
 }
 
@@ -154,9 +154,6 @@ fn kubelet_config(paths: &Paths, node: &NodePaths, name: &str) -> String {
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
         "podLogsDir": node.root().join("pod-logs"),
-        "shutdownGracePeriod": "0s",
-        // A node is marked lost by the age of this; the controller manager's grace is counted from it.
-        "nodeStatusUpdateFrequency": "5s",
     })
     .to_string()
 }

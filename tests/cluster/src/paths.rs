@@ -135,6 +135,12 @@ impl NodePaths {
         self.root.join("api.port")
     }
 
+    /// There once the node has been Ready: what looks for its Node object earlier gives up.
+    #[must_use]
+    pub fn ready(&self) -> PathBuf {
+        self.root.join("ready")
+    }
+
     /// Where a component writes its log.
     #[must_use]
     pub fn log(&self, component: &str) -> PathBuf {

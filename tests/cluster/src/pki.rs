@@ -1,7 +1,8 @@
 //! The cluster's certificates: two authorities, a leaf per component, the key that signs ServiceAccount tokens, and the
 //! kubeconfigs that use them (the layout that kubeadm made common).
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use rcgen::{
@@ -54,7 +55,8 @@ impl Authority {
 /// Makes everything that the control plane needs; `api_address` is the API server's own.
 pub(crate) fn create(paths: &Paths, api_address: &str, service_address: &str) -> Result<(), Error> {
     let pki = &paths.pki();
-    fs::create_dir_all(pki).map_err(Error::io("make", pki))?;
+    // For root alone: these are the keys to a cluster that runs as root.
+    DirBuilder::new().recursive(true).mode(0o700).create(pki).map_err(Error::io("make", pki))?;
     let cluster = Authority::create(pki, "ca")?;
     let front = Authority::create(pki, "front-ca")?;
     let names = [

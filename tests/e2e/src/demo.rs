@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::install::{self, SESSIONS};
 use crate::kubectl::{Answer, Kubectl};
-use crate::{images, proof};
+use crate::{changes, images, proof};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -139,8 +139,8 @@ fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
     ensure!(answer.success, "the pod was not created");
     kubectl.run(["wait", "pod/hello", "--namespace", SESSIONS, "--for=condition=Ready", "--timeout=120s"])?;
     let pod = kubectl.json(["get", "pod", "hello", "--namespace", SESSIONS])?;
-    println!("\n  What the webhook put in before it was admitted:\n");
-    changes(&pod)?;
+    println!("\n  What the webhook made of it before it was admitted, rule by rule:\n");
+    show_changes(&pod)?;
 
     heading("2. The proof, from inside the running container");
     println!("  {DIM}not what the object says: what the kernel says to the process{DIM:#}\n");
@@ -182,19 +182,18 @@ fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
     Ok(())
 }
 
-/// The changes that the webhook wrote down, one a line.
-fn changes(pod: &Value) -> Result<()> {
-    let text = pod["metadata"]["annotations"]["cofferdam.dev/changes"].as_str();
-    let changes: Value = serde_json::from_str(text.context("the pod carries no list of changes")?)?;
-    let list =
-        changes.as_array().or_else(|| changes["changes"].as_array()).context("the list of changes is no list")?;
-    for change in list {
-        let word = |key: &str| match &change[key] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
-        println!("  {GOOD}+{GOOD:#} {:<72} {BOLD}{}{BOLD:#}", word("path"), word("new"));
+/// The changes that the webhook wrote down, under the rules that made them.
+fn show_changes(pod: &Value) -> Result<()> {
+    let mut rule = String::new();
+    for change in changes::of(pod)? {
+        if change.rule != rule {
+            println!("  {DIM}{}{DIM:#}", change.rule);
+            rule = change.rule;
+        }
+        match change.now {
+            Some(now) => println!("  {GOOD}+{GOOD:#} {:<60} {BOLD}{now}{BOLD:#}", change.path),
+            None => println!("  {WARN}-{WARN:#} {:<60} {BOLD}taken out{BOLD:#}", change.path),
+        }
     }
     Ok(())
 }
