@@ -60,7 +60,7 @@ pub fn fixture_image(reference: &str) -> Result<PathBuf, OwnImageError> {
 
 /// As [`fixture_image`], with the user given by its name, `app`, which is 1234 in the image's `/etc/passwd`.
 ///
-/// A kubelet cannot know that this is not root, and refuses to start it under `runAsNonRoot` alone (case B44).
+/// A kubelet cannot know that this is not root, and refuses to start it under `runAsNonRoot` alone.
 pub fn named_user_image(reference: &str) -> Result<PathBuf, OwnImageError> {
     fixture(reference, Config { entrypoint: vec!["/fixture".to_owned()], user: "app".to_owned(), ..Config::default() })
 }

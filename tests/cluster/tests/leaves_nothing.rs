@@ -72,7 +72,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < LIMIT, "{what}: not within {} s", LIMIT.as_secs());
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -158,6 +158,16 @@ fn a_panic_in_its_owner_ends_a_cluster() {
     assert!(!told.recv().unwrap().processes.is_empty());
     assert!(owner.join().is_err());
     assert_eq!(Traces::of(name), before);
+}
+
+#[test]
+fn of_two_starts_at_once_one_is_refused() {
+    let name = "at-once";
+    let mut starts = [start(name), start(name)];
+    let successes = starts.iter_mut().map(|start| start.wait().unwrap().success()).filter(|success| *success).count();
+    assert_eq!(successes, 1);
+    assert!(program(name, &["kubectl", "get", "nodes"]).contains("node-1"));
+    program(name, &["down"]);
 }
 
 #[test]
