@@ -15,7 +15,7 @@ use x509_parser::time::ASN1Time;
 
 use crate::files::Contents;
 
-/// How far ahead of us an issuer's clock may be: a certificate is used seconds after it was issued (case B87).
+/// How far ahead of us an issuer's clock may be: a certificate is used seconds after it was issued.
 const CLOCK_SKEW: Duration = Duration::from_mins(1);
 
 /// A chain with its key, checked.

@@ -1,6 +1,6 @@
-//! The record of a decision: one log line that says who asked for what and what became of it (case B103).
+//! The record of a decision: one log line that says who asked for what and what became of it.
 //!
-//! Names and field paths, never a value: an environment, an argument or an annotation may be a secret (case B101).
+//! Names and field paths, never a value: an environment, an argument or an annotation may be a secret.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

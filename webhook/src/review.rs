@@ -127,7 +127,7 @@ struct Envelope<'a> {
 
 impl<'a> Review<'a> {
     /// Reads a request body. Nesting costs nothing here: members that are not asked for, the pod among them, are
-    /// skipped without recursion (case B07).
+    /// skipped without recursion.
     pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         let envelope: Envelope<'a> = serde_json::from_slice(body).map_err(|error| {
             let (line, column) = (error.line(), error.column());

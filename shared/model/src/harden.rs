@@ -70,18 +70,6 @@ pub enum Untouched {
     MirrorPod,
 }
 
-impl Untouched {
-    /// The word for metrics and logs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotASession => "not-a-session",
-            Self::ExemptNamespace => "exempt-namespace",
-            Self::MirrorPod => "mirror-pod",
-        }
-    }
-}
-
 /// A hardened pod.
 #[derive(Clone, Debug)]
 pub struct Hardened {

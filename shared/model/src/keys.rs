@@ -1,8 +1,5 @@
 //! The words that pods, namespaces and Cofferdam exchange: labels, annotations and reserved names.
 
-/// Every key of ours begins with this.
-pub const PREFIX: &str = "cofferdam.dev/";
-
 /// Namespace label: `enforced` turns every pod created in the namespace into a session.
 pub const SESSIONS: &str = "cofferdam.dev/sessions";
 

@@ -7,7 +7,7 @@
 //! * [`counts`]: what a listener counts.
 //!
 //! HTTP/2 is not offered. A client that multiplexes everything over one connection stays with one replica, even a dead
-//! one, until that connection times out; the API server itself went back to HTTP/1.1 for webhooks (case B99).
+//! one, until that connection times out; the API server itself went back to HTTP/1.1 for webhooks.
 
 pub mod body;
 pub mod budget;

@@ -1,4 +1,4 @@
-//! A certificate is renewed while connections are open (case B93).
+//! A certificate is renewed while connections are open.
 
 use std::time::{Duration, SystemTime};
 

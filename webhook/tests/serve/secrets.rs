@@ -1,4 +1,4 @@
-//! What a pod holds is told to nobody (case B101), and every decision leaves one line (case B103).
+//! What a pod holds is told to nobody, and every decision leaves one line.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

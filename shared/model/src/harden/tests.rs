@@ -76,12 +76,6 @@ fn a_mirror_pod_is_a_kubelets_business_and_nobody_elses() {
 }
 
 #[test]
-fn the_words_for_metrics_are_fixed() {
-    let words = [Untouched::NotASession, Untouched::ExemptNamespace, Untouched::MirrorPod].map(Untouched::as_str);
-    assert_eq!(words, ["not-a-session", "exempt-namespace", "mirror-pod"]);
-}
-
-#[test]
 fn a_brought_id_is_kept_an_empty_one_derived_and_a_bad_one_refused() {
     assert_eq!(hardened(&labelled(&json!("abc-1"))).session.as_str(), "abc-1");
     let derived = SessionId::derive(UID);

@@ -286,7 +286,7 @@ impl<'f> Checker<'f> {
         Ok(scratch)
     }
 
-    /// A kubelet evicts a pod that uses more than its limits, so what a session is given must fit them (case B65).
+    /// A kubelet evicts a pod that uses more than its limits, so what a session is given must fit them.
     fn scratch_fits(&self, scratch: &[Scratch], ceiling: Given<Quantity>) -> Checked<()> {
         let needed = scratch.iter().fold(constant(LOG_MARGIN), |sum, scratch| sum.plus(scratch.size));
         if needed <= ceiling.value {

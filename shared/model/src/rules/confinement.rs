@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     apply,
 };
 
-/// Annotations that hold a container's AppArmor profile for API servers before 1.30 (case B54).
+/// Annotations that hold a container's AppArmor profile for API servers before 1.30.
 const LEGACY_APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// `SELinux` types that `PodSecurity` admits.

@@ -64,7 +64,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     }
 }
 
-/// Sessions are Linux only: what hardens them has no counterpart on Windows (case B48).
+/// Sessions are Linux only: what hardens them has no counterpart on Windows.
 fn windows(pod: &mut Draft, spec: &Path) {
     const ONLY_LINUX: &str = "asks for Windows, and sessions are hardened on Linux only; remove it";
     for system in [spec.at(&["os", "name"]), spec.at(&["nodeSelector", "kubernetes.io/os"])] {

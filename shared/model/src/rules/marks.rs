@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     name: "marks",
     holds: "the pod carries its session's id, and what was done to it by which policy",
     effects: &[Inject, Tighten],
-    source: "cofferdam.dev labels and annotations (case B20)",
+    source: "Cofferdam: its own labels and annotations",
     apply,
 };
 

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     name: "reserved-names",
     holds: "a container or volume that is named like ours is ours",
     effects: &[Refuse],
-    source: "case B61",
+    source: "Cofferdam: the names of what it adds to a pod",
     apply,
 };
 

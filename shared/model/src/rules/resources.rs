@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     name: "resources",
     holds: "every container has limits within the profile's ceilings, and requests within its limits",
     effects: &[Inject, Tighten, Refuse],
-    source: "Kubernetes: Resource Management for Pods and Containers (cases B68, B70, B72, B74)",
+    source: "Kubernetes: Resource Management for Pods and Containers",
     apply,
 };
 

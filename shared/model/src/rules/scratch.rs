@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     name: "scratch",
     holds: "what is made read-only still has /tmp and a home to write to",
     effects: &[Inject],
-    source: "Kubernetes: Volumes, emptyDir (cases B61, B63, B65)",
+    source: "Kubernetes: Volumes, emptyDir",
     apply,
 };
 

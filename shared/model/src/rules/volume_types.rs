@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     name: "volume-types",
     holds: "the pod has only volumes of the types that the profile lists",
     effects: &[Refuse],
-    source: "Pod Security Standards: Volume Types, HostPath Volumes (case B52)",
+    source: "Pod Security Standards: Volume Types, HostPath Volumes",
     apply,
 };
 

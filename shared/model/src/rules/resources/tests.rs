@@ -42,7 +42,7 @@ fn b74_every_container_and_init_container_gets_all_limits_and_requests() {
     for container in ["containers/0", "initContainers/0", "initContainers/1"] {
         assert_eq!(applied.spec(&format!("/{container}/resources")), &full(), "{container}");
     }
-    // The API forbids them there (case B30).
+    // The API forbids them there.
     assert_eq!(applied.spec("/ephemeralContainers/0"), &json!({ "name": "e" }));
     assert!(applied.warnings.is_empty());
 }
