@@ -1,6 +1,9 @@
 //! | what | rule | action |
 //! | --- | --- | --- |
 //! | lifetime | activeDeadlineSeconds ≤ ceiling; terminationGracePeriodSeconds ≤ 30 (a kubelet waits that long after the deadline); restartPolicy Never unless a controller owns the pod, and then no container-level restart rules either; native sidecars keep `Always` | inject/tighten |
+//!
+//! A probe's own grace counts like the pod's: a kubelet that waits for a container to end after a failed probe does not
+//! look at the deadline meanwhile, so the whole pod outlives it.
 
 use super::{Inject, Rule, Tighten};
 use crate::{
@@ -20,6 +23,9 @@ pub(super) const RULE: Rule = Rule {
 /// What the API server fills in.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
+/// The probes of a container. The API knows no grace of a readiness probe yet.
+const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let ceilings = context.profile.lifetime;
     let deadline = Path::of(&["spec", "activeDeadlineSeconds"]);
@@ -31,6 +37,14 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let grace = Path::of(&["spec", "terminationGracePeriodSeconds"]);
     if pod.number(&grace).unwrap_or(DEFAULT_GRACE_SECONDS) > ceilings.grace_seconds {
         pod.require_over(&grace, ceilings.grace_seconds, DEFAULT_GRACE_SECONDS);
+    }
+    for container in pod.containers().iter() {
+        for probe in PROBES {
+            let grace = container.path.at(&[probe, "terminationGracePeriodSeconds"]);
+            if pod.number(&grace).is_some_and(|seconds| seconds > ceilings.grace_seconds) {
+                pod.tighten(&grace, ceilings.grace_seconds);
+            }
+        }
     }
     if !has_controller(pod) {
         pod.require_over(&Path::of(&["spec", "restartPolicy"]), "Never", "Always");
@@ -61,6 +75,13 @@ fn restart_in_place(pod: &mut Draft, container: &Container) {
     let rules = container.path.at(&["restartPolicyRules"]);
     if pod.is_set(&rules) {
         pod.remove(&rules, Action::Tighten, Told::nothing);
+    }
+    // The API refuses a resize that restarts the container of a pod which is never restarted.
+    for resize in pod.items(&container.path.at(&["resizePolicy"])) {
+        let policy = resize.at(&["restartPolicy"]);
+        if pod.is_set(&policy) {
+            pod.require(&policy, "NotRequired");
+        }
     }
 }
 

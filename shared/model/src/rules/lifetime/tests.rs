@@ -61,6 +61,56 @@ fn a_ceiling_below_the_servers_own_grace_applies_silently_to_who_asked_for_nothi
 }
 
 #[test]
+fn a_probe_gives_no_container_more_grace_than_the_pod_may_have() {
+    let probe = |seconds| json!({ "exec": { "command": ["false"] }, "terminationGracePeriodSeconds": seconds });
+    let containers = json!([
+        { "name": "a", "livenessProbe": probe(3600), "startupProbe": probe(i64::MAX), "readinessProbe": probe(31) },
+        { "name": "b", "livenessProbe": probe(30), "startupProbe": { "exec": {} } },
+    ]);
+    let spec = json!({ "containers": containers, "initContainers": [{ "name": "s", "livenessProbe": probe(31) }] });
+    for pod in [pod(spec.clone()), owned(pod(spec), "ReplicaSet")] {
+        let applied = apply(&RULE, &pod).unwrap();
+        assert_eq!(applied.spec("/containers/0/livenessProbe"), &probe(30));
+        assert_eq!(applied.spec("/containers/1"), &containers[1]);
+        assert_eq!(
+            applied.warnings,
+            [
+                "spec.containers[0].livenessProbe.terminationGracePeriodSeconds: 3600, now 30 (lifetime)",
+                "spec.containers[0].readinessProbe.terminationGracePeriodSeconds: 31, now 30 (lifetime)",
+                "spec.containers[0].startupProbe.terminationGracePeriodSeconds: 9223372036854775807, now 30 (lifetime)",
+                "spec.initContainers[0].livenessProbe.terminationGracePeriodSeconds: 31, now 30 (lifetime)",
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_pod_that_is_never_restarted_is_not_resized_by_a_restart() {
+    let resize = |policy: &str| json!([{ "resourceName": "memory", "restartPolicy": policy }]);
+    let spec = json!({
+        "restartPolicy": "Always",
+        "containers": [
+            { "name": "a", "resizePolicy": resize("RestartContainer") },
+            { "name": "b", "resizePolicy": resize("NotRequired") },
+        ],
+        "initContainers": [{ "name": "s", "restartPolicy": "Always", "resizePolicy": resize("RestartContainer") }],
+    });
+    let applied = apply(&RULE, &pod(spec.clone())).unwrap();
+    for container in ["/containers/0", "/containers/1", "/initContainers/0"] {
+        assert_eq!(applied.spec(&format!("{container}/resizePolicy")), &resize("NotRequired"), "{container}");
+    }
+    assert_eq!(
+        applied.warnings,
+        [
+            "spec.containers[0].resizePolicy[0].restartPolicy: RestartContainer, now NotRequired (lifetime)",
+            "spec.initContainers[0].resizePolicy[0].restartPolicy: RestartContainer, now NotRequired (lifetime)",
+        ]
+    );
+    let kept = apply(&RULE, &owned(pod(spec.clone()), "ReplicaSet")).unwrap();
+    assert_eq!(kept.spec("/containers/0"), &spec["containers"][0]);
+}
+
+#[test]
 fn a_controllers_pod_keeps_its_restart_policy_and_still_gets_a_deadline() {
     for (kind, policy) in
         [("ReplicaSet", "Always"), ("StatefulSet", "Always"), ("DaemonSet", "Always"), ("Job", "OnFailure")]
