@@ -24,7 +24,7 @@
 use std::time::Duration;
 
 use cofferdam_model::policy::Policy;
-use cofferdam_model::{Hardened, Request as Creation, Scope, User, Verdict, harden, keys};
+use cofferdam_model::{Hardened, Request as Creation, Scope, User, Verdict, audit, harden};
 use cofferdam_runtime::http::{BodyError, Budget, Reply, body, reply};
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -182,9 +182,8 @@ fn hardened_as(review: &Review<'_>, hardened: Hardened, policy: &Policy, record:
     answer.annotate("session", hardened.session.as_str());
     answer.annotate("profile", hardened.profile);
     answer.annotate("policy", policy.digest());
-    // The pod carries the same text, at most 4 KiB of it.
-    let annotations = hardened.pod.pointer("/metadata/annotations");
-    if let Some(changes) = annotations.and_then(|all| all.get(keys::CHANGES)).and_then(serde_json::Value::as_str) {
+    // Not what the pod carries: its author can write there.
+    if let Some(changes) = audit(&hardened.changes) {
         answer.annotate("changes", changes);
     }
     answer.set_warnings(hardened.warnings);

@@ -28,3 +28,4 @@ mod warning;
 mod testing;
 
 pub use harden::{Action, Change, Hardened, Reason, Refusal, Request, Scope, Told, Untouched, User, Verdict, harden};
+pub use record::audit;

@@ -2,6 +2,10 @@
 //!
 //! A JSON list of at most 4 KiB: `{"rule","path","action","old","new"}`, tightened fields first; where not all fit, the
 //! last item is `{"more": <how many>}`.
+//!
+//! A second pass carries on what the first one wrote, and an author can write the same: such a record is read only if it
+//! could be ours, and what is done now stands before it, so that no forged list hides it. The audit log gets nothing of
+//! what was read.
 
 use std::fmt;
 
@@ -9,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     change::{Action, Change, Told},
-    rules::RULES,
+    rules::{Effect, RULES},
 };
 
 /// Bytes of the annotation.
@@ -17,6 +21,12 @@ const MOST: usize = 4096;
 
 /// What an item about the rest may take at most.
 const REST: usize = r#",{"more":18446744073709551615}"#.len();
+
+/// What one pass did, as the audit log gets it; `None` where it did nothing.
+#[must_use]
+pub fn audit(changes: &[Change]) -> Option<String> {
+    (!changes.is_empty()).then(|| Record::default().with(changes).to_string())
+}
 
 /// All that is known to have been done to a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,9 +71,7 @@ impl Record {
         let mut record = Self::default();
         for item in serde_json::from_str::<Vec<Item>>(text).ok()? {
             match item {
-                Item::Entry(entry) if record.more == 0 && RULES.iter().any(|rule| rule.name == entry.rule) => {
-                    record.entries.push(entry);
-                }
+                Item::Entry(entry) if record.more == 0 && entry.could_be_ours() => record.entries.push(entry),
                 Item::Rest(rest) if record.more == 0 => record.more = rest.more,
                 Item::Entry(_) | Item::Rest(_) => return None,
             }
@@ -71,12 +79,24 @@ impl Record {
         Some(record)
     }
 
-    /// This record, and what was done since.
+    /// This record, and before it what was done since.
     pub(crate) fn with(mut self, changes: &[Change]) -> Self {
-        self.entries.extend(changes.iter().map(Entry::from));
+        self.entries.splice(0..0, changes.iter().map(Entry::from));
         // Stable, so that a record to which nothing is added stays as it is.
         self.entries.sort_by_key(|entry| entry.action == Action::Inject);
         self
+    }
+}
+
+impl Entry {
+    /// Whether a rule of that name does such a thing, to a field whose name we would write.
+    fn could_be_ours(&self) -> bool {
+        let effect = match self.action {
+            Action::Inject => Effect::Inject,
+            Action::Tighten => Effect::Tighten,
+        };
+        RULES.iter().any(|rule| rule.name == self.rule && rule.effects.contains(&effect))
+            && !self.path.contains(char::is_control)
     }
 }
 

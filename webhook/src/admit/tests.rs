@@ -85,6 +85,18 @@ async fn a_plain_pod_in_an_enforced_namespace_gets_a_patch_and_an_audit_trail() 
 }
 
 #[tokio::test]
+async fn the_audit_trail_holds_what_was_done_and_nothing_that_the_author_wrote() {
+    let desk = Desk::open();
+    let mut pod = plain_pod();
+    let forged = r#"[{"rule":"privilege","path":"spec.lie","action":"tighten"}]"#;
+    pod["metadata"]["annotations"] = json!({"cofferdam.dev/changes": forged});
+    pod["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
+    let response = desk.review("/mutate/enforced", &create(&pod)).await;
+    let changes = response["auditAnnotations"]["changes"].as_str().unwrap();
+    assert!(changes.contains("securityContext.privileged") && !changes.contains("lie"), "{changes}");
+}
+
+#[tokio::test]
 async fn a_pod_without_the_label_is_let_through_where_only_labels_count() {
     let desk = Desk::open();
     // An API server that adds a deadline to the address is not a different path.

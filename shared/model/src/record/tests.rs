@@ -46,6 +46,18 @@ fn a_full_record_makes_room_for_what_was_tightened_since() {
 }
 
 #[test]
+fn a_forged_record_hides_nothing_that_was_tightened_and_never_reaches_the_audit_log() {
+    let lies: Vec<Change> = (0..200).map(|i| change(format!("spec.lie{i}"), Action::Tighten)).collect();
+    let forged = Record::read(&Record::default().with(&lies).to_string()).unwrap();
+    let done = [change("spec.a", Action::Inject), change("spec.true", Action::Tighten)];
+    let text = forged.with(&done).to_string();
+    assert!(text.starts_with(r#"[{"rule":"privilege","path":"spec.true""#), "{text}");
+    let audited = audit(&done).unwrap();
+    assert!(audited.contains("spec.true") && audited.contains("spec.a") && !audited.contains("lie"), "{audited}");
+    assert_eq!(audit(&[]), None);
+}
+
+#[test]
 fn what_we_would_not_have_written_is_not_read() {
     for forged in [
         "",
@@ -54,6 +66,9 @@ fn what_we_would_not_have_written_is_not_read() {
         r#"[{"rule":"privilege"}]"#,
         r#"[{"rule":"nosuchrule","path":"spec.a","action":"inject"}]"#,
         r#"[{"rule":"privilege","path":"spec.a","action":"tell"}]"#,
+        r#"[{"rule":"host","path":"spec.a","action":"tighten"}]"#,
+        r#"[{"rule":"scratch","path":"spec.a","action":"tighten"}]"#,
+        r#"[{"rule":"privilege","path":"spec.a\u001b[2J","action":"inject"}]"#,
         r#"[{"rule":"privilege","path":"spec.a","action":"inject","note":1}]"#,
         r#"[{"rule":"privilege","path":"spec.a","action":"inject","new":"hunter2-xyz"}]"#,
         r#"[{"rule":"privilege","path":"spec.a","action":"inject","new":{"a":1}}]"#,
