@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf, absolute};
 
 use sha2::{Digest, Sha256};
 
+use crate::hexadecimal::hexadecimal;
+
 #[cfg(test)]
 mod tests;
 
@@ -97,13 +99,7 @@ impl Key {
     /// The key as 32 hexadecimal digits, fit for a file name.
     #[must_use]
     pub fn finish(self) -> String {
-        let digest = self.0.finalize();
-        digest
-            .iter()
-            .take(16)
-            .flat_map(|byte| [byte >> 4, byte & 15])
-            .filter_map(|digit| char::from_digit(digit.into(), 16))
-            .collect()
+        hexadecimal(&self.0.finalize()[..16])
     }
 }
 

@@ -84,7 +84,7 @@ impl Cluster {
         Ok(Self { paths, manifest, programs, holders: Vec::new() })
     }
 
-    /// Whether the first node's holder lives.
+    /// Whether the holder of any node lives.
     fn runs(paths: &Paths) -> bool {
         stop::node_names(paths).iter().any(|node| stop::holder(&paths.node(node)).is_some())
     }

@@ -10,15 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::image::{Config, Image, ImageError, Layer, Override, Reference};
+use crate::programs::SYSTEM_PATH;
 
 mod parse;
 #[cfg(test)]
 mod tests;
 
 use parse::{Copy, Instruction};
-
-/// What other builders set before the first instruction of an image that starts from nothing.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Why a Containerfile gives no image. Each message is whole: it names the cause too.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +106,8 @@ impl Containerfile {
     pub fn image(&self, reference: Reference, context: &Path) -> Result<Image, ContainerfileError> {
         let context =
             fs::canonicalize(context).map_err(|cause| ContainerfileError::Read { path: context.to_owned(), cause })?;
-        let config = Config { env: vec![format!("PATH={DEFAULT_PATH}")], ..Config::default() };
+        // What other builders set before the first instruction of an image that starts from nothing.
+        let config = Config { env: vec![format!("PATH={SYSTEM_PATH}")], ..Config::default() };
         let mut build = Build { context, layer: Layer::new(), config };
         for (line, instruction) in &self.instructions {
             build.run(instruction).map_err(|problem| ContainerfileError::Line {

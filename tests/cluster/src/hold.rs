@@ -160,7 +160,8 @@ pub(crate) fn remove(paths: &Paths, node: &NodePaths) -> Result<(), Error> {
     Ok(())
 }
 
-fn remove_folder(folder: &Path) -> Result<(), Error> {
+/// Removes a folder, if there is one.
+pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder)(error)),
         _ => Ok(()),

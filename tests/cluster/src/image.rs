@@ -13,6 +13,8 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
+use crate::hexadecimal::hexadecimal;
+
 mod layer;
 mod manifest;
 mod reference;
@@ -188,14 +190,6 @@ impl Blob {
     fn path(&self) -> String {
         format!("blobs/sha256/{}", self.sha256)
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
 }
 
 /// Passes bytes on and learns what they are.

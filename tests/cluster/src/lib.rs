@@ -2,6 +2,7 @@
 
 pub mod addon;
 mod api;
+mod architecture;
 pub mod build_programs;
 pub mod cache;
 mod cgroup;
@@ -12,6 +13,7 @@ mod control_plane;
 pub mod debian;
 pub mod error;
 pub mod gate;
+mod hexadecimal;
 mod hold;
 pub mod image;
 mod init;

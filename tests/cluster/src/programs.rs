@@ -10,6 +10,9 @@ use crate::progress::Progress;
 /// What every node runs, beside Kubernetes.
 const NODE: [Part; 4] = [CONTAINERD, RUNC, CNI, KUBE_ROUTER];
 
+/// The `PATH` of a Linux system, which other builders give to images too.
+pub(crate) const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// The folders that hold the programs of one Kubernetes version, first match first.
 #[derive(Debug, Clone)]
 pub struct Programs {
@@ -53,7 +56,7 @@ impl Programs {
     #[must_use]
     pub fn search_path(&self) -> String {
         let mut folders: Vec<String> = self.folders.iter().map(|folder| folder.display().to_string()).collect();
-        folders.push("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned());
+        folders.push(SYSTEM_PATH.to_owned());
         folders.join(":")
     }
 }

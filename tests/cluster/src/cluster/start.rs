@@ -21,7 +21,8 @@ use crate::{addon, api, cache, control_plane, hold, network, node, pki};
 const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Cluster {
-    /// Starts a cluster and returns when its first node is Ready; what an earlier one of that name left is removed.
+    /// Starts a cluster and returns when its nodes are Ready and names resolve; what an earlier one of that name left is
+    /// removed.
     ///
     /// # Errors
     /// [`Error::Usage`] when one of that name runs; otherwise what could not be started and where its log is.

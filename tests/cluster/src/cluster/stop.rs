@@ -70,8 +70,5 @@ pub(super) fn remove(paths: &Paths) -> Result<(), Error> {
     for name in node_names(paths) {
         hold::remove(paths, &paths.node(&name))?;
     }
-    match fs::remove_dir_all(paths.root()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", paths.root())(error)),
-        _ => Ok(()),
-    }
+    hold::remove_folder(paths.root())
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{DebianError, Recipe, debian_image};
 use crate::image::Config;
+use crate::programs::SYSTEM_PATH;
 
 /// nginx as people set it up for a user that is not root: port 8080, everything that it writes in `/tmp`.
 pub fn nginx_image(reference: &str) -> Result<PathBuf, DebianError> {
@@ -56,7 +57,7 @@ pub fn shell_image(reference: &str) -> Result<PathBuf, DebianError> {
 /// Everything in `Cmd`, so that a pod's `args` replace it, as in the images that people use.
 fn runs(command: &[&str]) -> Config {
     Config {
-        env: vec!["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()],
+        env: vec![format!("PATH={SYSTEM_PATH}")],
         cmd: command.iter().map(|&word| word.to_owned()).collect(),
         ..Config::default()
     }

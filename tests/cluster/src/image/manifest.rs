@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{Blob, Config, ImageError, Reference};
+use crate::architecture::architecture;
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -92,17 +93,4 @@ fn encode(what: &'static str, document: &impl Serialize) -> Result<Vec<u8>, Imag
 /// The specification writes a set as an object whose values are empty objects.
 pub(super) fn set_as_object<S: Serializer>(set: &BTreeSet<String>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(set.iter().map(|member| (member, json!({}))))
-}
-
-/// This machine's architecture as the specification (and Go) calls it.
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "x86" => "386",
-        "aarch64" => "arm64",
-        "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
-        "powerpc64" => "ppc64",
-        "loongarch64" => "loong64",
-        same => same,
-    }
 }

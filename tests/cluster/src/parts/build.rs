@@ -7,12 +7,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
-use std::{env, thread};
 
 use serde::Deserialize;
 
 use super::{Part, PartsError, Workshop};
+use crate::architecture::architecture;
 use crate::cache::CacheError;
 use crate::progress::{Progress, Task};
 
@@ -237,15 +238,6 @@ impl<'a> Go<'a> {
             return Err(self.failed(Vec::from(tail).join("\n")));
         }
         Ok(stdout)
-    }
-}
-
-/// What Go calls the processor that we run on.
-fn architecture() -> &'static str {
-    match env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
     }
 }
 
