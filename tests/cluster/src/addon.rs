@@ -1,7 +1,7 @@
 //! What can be installed on a running cluster: one file for each add-on, below `addon/`.
 //!
 //! An add-on is data: images to load, manifests to apply, conditions to wait for. Its file says how these are made from
-//! [parts](crate::parts) and charts; [`Cluster::install`] does the same with each.
+//! [`parts`] and charts; [`Cluster::install`] does the same with each.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The programs that a cluster consists of, built from Go modules.
 //!
 //! Each part is a small Go module of ours in `tests/cluster/parts/<name>`: its `go.mod` pins the version, its `go.sum`
-//! what that version consists of. A part is built once into the [cache](crate::cache), in a folder named by everything
+//! what that version consists of. A part is built once into the [`cache`], in a folder named by everything
 //! that went in: `go.mod` (which names the Go version too), `go.sum`, our sources, the flags. What is there needs no Go:
 //! the second run starts at once.
 //!
