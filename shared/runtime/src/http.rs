@@ -14,6 +14,7 @@ pub mod budget;
 mod connection;
 pub mod counts;
 pub mod limits;
+mod places;
 pub mod reply;
 pub mod server;
 mod timed;

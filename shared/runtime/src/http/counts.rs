@@ -7,6 +7,7 @@ use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registr
 pub struct Counts {
     connections: IntCounterVec,
     open_connections: IntGaugeVec,
+    displaced: IntCounterVec,
     accept_errors: IntCounterVec,
     handshake_failures: IntCounterVec,
     connection_errors: IntCounterVec,
@@ -18,6 +19,7 @@ pub struct Counts {
 pub struct ListenerCounts {
     pub(super) connections: IntCounter,
     pub(super) open_connections: IntGauge,
+    pub(super) displaced: IntCounter,
     pub(super) accept_errors: IntCounter,
     pub(super) handshake_failures: IntCounterVec,
     pub(super) connection_errors: IntCounter,
@@ -65,6 +67,11 @@ impl Counts {
         Ok(Self {
             connections: counter("connections_total", "Connections accepted.", &["listener"])?,
             open_connections,
+            displaced: counter(
+                "displaced_connections_total",
+                "Connections that were closed to make room for others; more than a few mean an attack.",
+                &["listener"],
+            )?,
             accept_errors: counter(
                 "accept_errors_total",
                 "Times that accepting a connection failed, for want of file descriptors for example.",
@@ -94,6 +101,7 @@ impl Counts {
         ListenerCounts {
             connections: self.connections.with_label_values(&label),
             open_connections: self.open_connections.with_label_values(&label),
+            displaced: self.displaced.with_label_values(&label),
             accept_errors: self.accept_errors.with_label_values(&label),
             handshake_failures: self.handshake_failures.clone(),
             connection_errors: self.connection_errors.with_label_values(&label),

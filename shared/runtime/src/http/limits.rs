@@ -5,8 +5,14 @@ use std::time::Duration;
 /// Every bound of a listener. What a client can make us hold is at most these numbers multiplied.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at the same time; the next one waits in the kernel's queue until a place is free.
+    /// Connections at the same time. When all places are taken, the next one waits until a place is free or one that
+    /// is older than the next two bounds has to make room for it.
     pub connections: usize,
+    /// How long a connection keeps its place against others who need it while it waits for its client: for a handshake,
+    /// for a request, for the end of an answer.
+    pub idle_when_full: Duration,
+    /// How long it keeps its place against others while a request is answered, the arrival of the body included.
+    pub answering_when_full: Duration,
     /// From accept to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the first byte of a request to the end of its head.
@@ -29,6 +35,11 @@ impl Default for Limits {
         Self {
             // A connection costs up to 64 KiB of read buffer and some 40 KiB of TLS: about 25 MiB in all.
             connections: 256,
+            // Much longer than an honest handshake or head takes, and little of what a client would wait: 256 places
+            // that turn over four times a second hold against 1,000 new connections a second.
+            idle_when_full: Duration::from_millis(250),
+            // After that an API server, as we are configured, has given up.
+            answering_when_full: Duration::from_secs(3),
             // Two round trips and one signature; anything longer is no client of ours.
             handshake: Duration::from_secs(5),
             // The API server waits at most 30 s for a webhook, and 3 s as we are configured.

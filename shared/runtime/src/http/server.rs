@@ -9,7 +9,6 @@ use http::Request;
 use hyper::body::Incoming;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::connection;
 use super::counts::{HandshakeFailure, ListenerCounts};
 use super::limits::Limits;
+use super::places::{Place, Places};
 use super::reply::Reply;
 
 /// First and longest pause after an accept error. Such errors (no file descriptor left) do not pass at once, and
@@ -82,18 +82,19 @@ impl Server {
         H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
         F: Future<Output = Reply> + Send + 'static,
     {
-        let places = Arc::new(Semaphore::new(self.limits.connections));
+        let places = Places::new(&self.limits);
         let tasks = TaskTracker::new();
         let cut = CancellationToken::new();
         let drain = self.limits.drain;
         let phases = self.phases.clone();
         let shared = Arc::new((self, handler));
-        let start = |stream, place| {
+        let start = |stream, place: Place| {
             let (shared, cut) = (Arc::clone(&shared), cut.clone());
             tasks.spawn(async move {
                 let (server, handler) = &*shared;
                 // Dropping the connection's future closes its socket.
-                cut.run_until_cancelled(Box::pin(server.connection(stream, place, handler))).await;
+                let connection = Box::pin(server.connection(stream, &place, handler));
+                cut.run_until_cancelled(place.leave.run_until_cancelled(connection)).await;
             });
         };
 
@@ -102,12 +103,12 @@ impl Server {
             let accepted = tokio::select! {
                 biased;
                 () = phases.close.cancelled() => break,
-                accepted = next(&listener, &places) => accepted,
+                accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, place)) => {
+                Ok((stream, _)) => {
                     pause = ACCEPT_PAUSE.0;
-                    start(stream, place);
+                    start(stream, places.take(|| shared.0.counts.displaced.inc()).await);
                 }
                 Err(error) => {
                     shared.0.counts.accept_errors.inc();
@@ -124,9 +125,9 @@ impl Server {
         loop {
             tokio::select! {
                 biased;
-                accepted = next(&listener, &places) => match accepted {
-                    Ok((stream, place)) => start(stream, place),
-                    Err(_) => break,
+                accepted = listener.accept() => match (accepted, places.try_take()) {
+                    (Ok((stream, _)), Some(place)) => start(stream, place),
+                    _ => break,
                 },
                 () = std::future::ready(()) => break,
             }
@@ -143,7 +144,7 @@ impl Server {
         Drained { cut_off }
     }
 
-    async fn connection<H, F>(&self, stream: TcpStream, _place: OwnedSemaphorePermit, handler: &H)
+    async fn connection<H, F>(&self, stream: TcpStream, place: &Place, handler: &H)
     where
         H: Fn(Request<Incoming>) -> F,
         F: Future<Output = Reply>,
@@ -151,13 +152,22 @@ impl Server {
         let _open = self.counts.open();
         // Answers are small and written whole; waiting to fill a packet only costs time. Without it all still works.
         let _ = stream.set_nodelay(true);
+        let handler = |request| {
+            place.answering();
+            let reply = handler(request);
+            async move {
+                let reply = reply.await;
+                place.idle();
+                reply
+            }
+        };
         let Some(tls) = &self.tls else {
-            return connection::serve(stream, handler, &self.limits, &self.counts, &self.phases).await;
+            return connection::serve(stream, &handler, &self.limits, &self.counts, &self.phases).await;
         };
         let handshake = TlsAcceptor::from(Arc::clone(tls)).accept(stream).into_fallible();
         let (failure, stream) = match tokio::time::timeout(self.limits.handshake, handshake).await {
             Ok(Ok(stream)) => {
-                return connection::serve(stream, handler, &self.limits, &self.counts, &self.phases).await;
+                return connection::serve(stream, &handler, &self.limits, &self.counts, &self.phases).await;
             }
             Ok(Err((error, stream))) => (failure(&error), Some(stream)),
             Err(_) => (HandshakeFailure::Timeout, None),
@@ -173,14 +183,6 @@ impl Server {
             connection::linger(stream, self.limits.linger).await;
         }
     }
-}
-
-/// The next connection, once there is a place for it.
-async fn next<A: Accept>(listener: &A, places: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    // Nobody closes the semaphore, so this does not fail; if it did, it would be one more accept error.
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
 }
 
 fn longer(pause: Duration) -> Duration {

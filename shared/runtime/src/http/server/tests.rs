@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
+use http_body_util::BodyExt;
 use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -95,6 +96,30 @@ async fn no_more_connections_than_allowed_are_served_at_once_and_all_are_served_
         assert!(client.await.unwrap().unwrap().ends_with("hello\n"));
     }
     assert_eq!(seen.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn clients_that_hold_connections_keep_nobody_out() {
+    for held in ["", "GET / HT", "GET / HTTP/1.1\r\nhost: x\r\n\r\n", "POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n"] {
+        let (listener, address) = listen().await;
+        let answering_when_full = Duration::from_millis(300);
+        let server = server(Limits { connections: 2, answering_when_full, ..Limits::default() });
+        let displaced = server.counts.displaced.clone();
+        tokio::spawn(server.serve(listener, |request: Request<Incoming>| async {
+            // As a handler that needs the body.
+            let _ = request.into_body().collect().await;
+            reply::text(StatusCode::OK, "hello")
+        }));
+        let mut holders = Vec::new();
+        for _ in 0..6 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(held.as_bytes()).await.unwrap();
+            holders.push(stream);
+        }
+        let answer = tokio::time::timeout(Duration::from_secs(5), ask(address)).await;
+        assert!(answer.is_ok_and(|answer| answer.unwrap().ends_with("hello\n")), "kept out by {held:?}");
+        assert!(displaced.get() > 0);
+    }
 }
 
 #[tokio::test]
