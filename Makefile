@@ -12,6 +12,9 @@ POD_IMAGE :=
 .PHONY: demo image test lint unit e2e e2e-newest e2e-oldest down
 
 demo:
+ifneq ($(CLUSTER),$(filter current,$(CLUSTER)))
+	$(error CLUSTER can only be `current`: the cluster of the current kubectl context)
+endif
 	@$(CARGO) build --quiet --package cofferdam-cluster --package cofferdam-e2e --bins
 	@$(CARGO) run --quiet --package cofferdam-e2e --bin cofferdam-demo --  $(if $(filter current,$(CLUSTER)),--current) $(if $(IMAGE),--image $(IMAGE)) \
 		$(if $(POD_IMAGE),--pod-image $(POD_IMAGE))

@@ -18,7 +18,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// [`Error::Part`] when the file cannot be used.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, Error> {
     let file = Kubeconfig::read_from(kubeconfig).map_err(Error::part)?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(Error::part)?;
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(Error::part)?;
+    // The cluster is on this machine, whatever proxy leads out of it.
+    config.proxy_url = None;
     Client::try_from(config).map_err(Error::part)
 }
 

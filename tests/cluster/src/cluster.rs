@@ -12,7 +12,7 @@ use crate::api;
 use crate::error::Error;
 use crate::gate::{self, ComponentStatus};
 use crate::inside::{self, Inside};
-use crate::paths::Paths;
+use crate::paths::{Paths, write_whole};
 use crate::programs::Programs;
 
 mod start;
@@ -169,9 +169,11 @@ impl Cluster {
     /// # Errors
     /// [`Error::Usage`] when there is no such node.
     pub fn inside(&self, node: &str) -> Result<Inside, Error> {
-        let file = self.paths.node(node).init_pid();
-        let pid = read_number(&file).ok_or_else(|| Error::Usage(format!("{node} does not run in this cluster")))?;
-        Ok(Inside::new(pid))
+        let paths = self.paths.node(node);
+        let spec = paths.spec();
+        let words = [b"init".as_slice(), spec.as_os_str().as_encoded_bytes()];
+        let pid = read_number(&paths.init_pid()).filter(|pid| stop::runs_with(*pid, &words));
+        pid.map(Inside::new).ok_or_else(|| Error::Usage(format!("{node} does not run in this cluster")))
     }
 
     /// Imports an OCI image (a tar file) on every node, now and on those that join later.
@@ -253,9 +255,8 @@ impl Cluster {
 
     fn save(&self) -> Result<(), Error> {
         let file = self.paths.manifest();
-        let text =
-            serde_json::to_vec_pretty(&self.manifest).map_err(|source| Error::State { path: file.clone(), source })?;
-        fs::write(&file, text).map_err(Error::io("write", &file))
+        let text = serde_json::to_string_pretty(&self.manifest);
+        write_whole(&file, &text.map_err(|source| Error::State { path: file.clone(), source })?)
     }
 }
 

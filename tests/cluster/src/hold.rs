@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cgroup;
 use crate::error::Error;
-use crate::paths::{NodePaths, Paths};
+use crate::paths::{NodePaths, Paths, write_whole};
 
 /// What the starter writes to the holder's standard input so that the node outlives it.
 pub(crate) const KEEP: &[u8] = b"keep";
@@ -47,31 +47,45 @@ pub(crate) async fn run(hold: &Hold) -> Result<(), Error> {
     let paths = Paths::new(&hold.cluster)?;
     let node = paths.node(&hold.node);
     cgroup::create(node.cgroup())?;
-    write_pid(&node.holder_pid(), std::process::id())?;
+    write_whole(&node.holder_pid(), &std::process::id().to_string())?;
     let mut terminate = signals(SignalKind::terminate())?;
     let mut interrupt = signals(SignalKind::interrupt())?;
     let mut child = spawn(&node)?;
-    let unshare = child.id().unwrap_or_default();
-    let init = first_child(unshare)
-        .await
-        .ok_or_else(|| Error::Died { what: "unshare".to_owned(), log: node.log("init").display().to_string() })?;
-    write_pid(&node.init_pid(), init)?;
-    if let Some(api) = &hold.api {
-        offer(&node, api).await?;
-    }
+    let mut init = None;
     let ended_by_itself = tokio::select! {
+        // Only ends when it fails: a node that runs is ended by one of the others.
+        failed = serve(hold, &node, child.id().unwrap_or_default(), &mut init) => {
+            failed?;
+            true
+        }
         _ = child.wait() => true,
         _ = terminate.recv() => false,
         _ = interrupt.recv() => false,
         () = abandoned() => false,
     };
+    if !ended_by_itself {
+        write_whole(&node.ending(), "")?;
+    }
     // Fails only when it is gone already.
     let _ = child.kill().await;
-    gone(init).await;
+    if let Some(init) = init {
+        gone(init).await;
+    }
     if ended_by_itself {
         return Ok(()); // the files say why; `down` and the next `up` remove them
     }
     remove(&paths, &node)
+}
+
+/// Says where the node's first process is, and relays connections to its API server.
+async fn serve(hold: &Hold, node: &NodePaths, unshare: u32, init: &mut Option<u32>) -> Result<(), Error> {
+    let pid = first_child(unshare).await;
+    *init = Some(pid);
+    write_whole(&node.init_pid(), &pid.to_string())?;
+    match &hold.api {
+        Some(api) => offer(node, api).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn spawn(node: &NodePaths) -> Result<Child, Error> {
@@ -92,44 +106,46 @@ fn spawn(node: &NodePaths) -> Result<Child, Error> {
         .map_err(Error::io("start", Path::new("setpriv and unshare (package util-linux)")))
 }
 
-/// The process id of `parent`'s only child, once it has one; nothing when `parent` ends first.
-async fn first_child(parent: u32) -> Option<u32> {
+/// The process id of `parent`'s only child, once it has one.
+async fn first_child(parent: u32) -> u32 {
     let children = format!("/proc/{parent}/task/{parent}/children");
     loop {
-        let text = fs::read_to_string(&children).ok()?;
-        if let Some(child) = text.split_whitespace().next() {
-            return child.parse().ok();
+        let text = fs::read_to_string(&children).unwrap_or_default();
+        if let Some(child) = text.split_whitespace().next().and_then(|child| child.parse().ok()) {
+            return child;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Waits until a killed process, and so its namespaces, have ended.
+/// Waits until a killed process, and so its namespaces, have ended. Where nobody reaps orphans it stays as a zombie.
 async fn gone(pid: u32) {
-    while Path::new(&format!("/proc/{pid}")).exists() {
+    let lives = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !is_zombie(&stat));
+    while lives() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Relays connections on a loopback port of the machine to `target` inside the node.
+/// Whether a line of `/proc/PID/stat` is about a process that has ended: its state follows the name in brackets.
+fn is_zombie(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Relays connections on a loopback port of the machine to `target` inside the node, for ever.
 async fn offer(node: &NodePaths, target: &str) -> Result<(), Error> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::io("listen on", Path::new("127.0.0.1")))?;
     let port = listener.local_addr().map_err(Error::io("listen on", Path::new("127.0.0.1")))?.port();
-    write_pid(&node.api_port(), port)?;
-    let (gate, target) = (node.gate(), target.to_owned());
-    tokio::spawn(async move {
-        loop {
-            match listener.accept().await {
-                Ok((near, _)) => {
-                    tokio::spawn(relay(near, gate.clone(), target.clone()));
-                }
-                // Out of descriptors, most likely: others will close theirs.
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+    write_whole(&node.api_port(), &port.to_string())?;
+    loop {
+        match listener.accept().await {
+            Ok((near, _)) => {
+                tokio::spawn(relay(near, node.gate(), target.to_owned()));
             }
+            // Out of descriptors, most likely: others will close theirs.
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
-    });
-    Ok(())
+    }
 }
 
 /// A connection that breaks is the client's to notice.
@@ -168,13 +184,19 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Written whole or not at all: others wait for the file to appear and read it at once.
-fn write_pid(path: &Path, number: impl std::fmt::Display) -> Result<(), Error> {
-    let partial = path.with_extension("partial");
-    fs::write(&partial, number.to_string()).map_err(Error::io("write", &partial))?;
-    fs::rename(&partial, path).map_err(Error::io("write", path))
-}
-
 fn signals(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
     signal(kind).map_err(Error::io("listen for", Path::new("signals")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zombie_is_told_from_a_process_whatever_its_name() {
+        assert!(is_zombie("7 (cofferdam) Z 1 2 3"));
+        assert!(is_zombie("7 (a) b) Z 1"));
+        assert!(!is_zombie("7 (Z) S 1 2 3"));
+        assert!(!is_zombie(""));
+    }
 }

@@ -129,27 +129,38 @@ impl Node {
         }
     }
 
-    fn launch(&self, component: &Component, rest: Duration) {
-        thread::sleep(rest);
-        while !component.after.iter().all(answers) {
-            thread::sleep(POLL);
-        }
-        // Held until the process id is written down, or the reaper would not know whom it reaped.
-        let mut table = self.table();
-        let started = self.spawn(component);
-        if let Some(status) = table.get_mut(&component.name) {
+    /// Starts a component as soon as what it waits for answers; what cannot be started is tried again.
+    fn launch(&self, component: &Component, mut rest: Duration) {
+        loop {
+            thread::sleep(rest);
+            while !component.after.iter().all(answers) {
+                thread::sleep(POLL);
+            }
+            // Held until the process id is written down, or the reaper would not know whom it reaped.
+            let mut table = self.table();
+            let started = self.spawn(component);
+            let Some(status) = table.get_mut(&component.name) else { return };
             status.starts += 1;
             match started {
-                Ok(pid) => status.pid = Some(pid),
+                Ok(pid) => {
+                    status.pid = Some(pid);
+                    return;
+                }
                 Err(error) => status.last_exit = Some(format!("cannot start: {error}")),
             }
+            rest = REST;
         }
     }
 
     fn spawn(&self, component: &Component) -> io::Result<i32> {
         let (program, arguments) = component.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let log = open_log(&self.spec.logs, &component.name)?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        // Nothing leads out of here, so a proxy of the machine's cannot be reached and must not be asked.
+        for proxy in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+            command.env_remove(proxy);
+        }
+        let child = command
             .args(arguments)
             .envs(component.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())

@@ -29,3 +29,4 @@ pub mod paths;
 mod pki;
 pub mod programs;
 pub mod progress;
+mod turn;

@@ -16,20 +16,20 @@ use crate::error::Error;
 use crate::network::LOAD_BALANCERS;
 
 /// Gives addresses until the process is ended.
+///
+/// # Errors
+/// When an address cannot be given. The node starts the program again, and it begins with all Services.
 pub(crate) async fn run(kubeconfig: &Path) -> Result<(), Error> {
     let services: Api<Service> = Api::all(crate::api::client(kubeconfig).await?);
     let mut changes =
         std::pin::pin!(watcher(services.clone(), watcher::Config::default()).default_backoff().applied_objects());
     loop {
-        let given = match changes.try_next().await {
-            Ok(Some(service)) if wants(&service) => give(&services, &service).await,
-            Ok(Some(_)) => Ok(()),
+        match changes.try_next().await {
+            Ok(Some(service)) if wants(&service) => give(&services, &service).await.map_err(Error::Usage)?,
+            Ok(Some(_)) => {}
             Ok(None) => return Ok(()),
             // The watch starts again by itself; the log is for whoever wonders.
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(reason) = given {
-            eprintln!("{reason}");
+            Err(error) => eprintln!("{error}"),
         }
     }
 }

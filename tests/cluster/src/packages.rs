@@ -6,7 +6,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::cache::CacheError;
 use crate::progress::Progress;
+use crate::turn;
 
 #[cfg(test)]
 mod tests;
@@ -85,6 +87,9 @@ pub enum PackagesError {
         /// The end of what it wrote.
         output: String,
     },
+    /// Nobody can be kept from installing at the same time.
+    #[error(transparent)]
+    Turn(#[from] CacheError),
     /// Installed, and still not there.
     #[error("{install} was installed, and yet this machine lacks {lacks}; see that it is on PATH")]
     StillMissing {
@@ -106,6 +111,11 @@ pub fn ensure(packages: &[Package], progress: &Progress) -> Result<(), PackagesE
     let Some(apt) = find("apt-get") else { return Err(PackagesError::NoApt { lacks, install }) };
     if !rustix::process::geteuid().is_root() {
         return Err(PackagesError::NotRoot { lacks, install });
+    }
+    // apt-get waits for dpkg's lock but not for that of the package lists.
+    let _turn = turn::wait("apt-get")?;
+    if self::missing(packages).is_empty() {
+        return Ok(()); // somebody else was first
     }
     progress.say(&format!("This machine lacks {lacks}: installing {install} by apt-get."));
     let names: Vec<&str> = install.split(' ').collect();

@@ -1,5 +1,6 @@
 //! Where a cluster keeps its files.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -81,7 +82,12 @@ impl Paths {
     /// One node's folder.
     #[must_use]
     pub fn node(&self, node: &str) -> NodePaths {
-        NodePaths { root: self.nodes().join(node), cgroup: format!("cofferdam-{}-{node}", self.name) }
+        NodePaths {
+            root: self.nodes().join(node),
+            cluster: self.name.clone(),
+            name: node.to_owned(),
+            cgroup: format!("cofferdam-{}-{node}", self.name),
+        }
     }
 }
 
@@ -89,6 +95,8 @@ impl Paths {
 #[derive(Debug, Clone)]
 pub struct NodePaths {
     root: PathBuf,
+    cluster: String,
+    name: String,
     cgroup: String,
 }
 
@@ -97,6 +105,18 @@ impl NodePaths {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The name of the node's cluster.
+    #[must_use]
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// The node's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The name of the node's cgroup in every hierarchy.
@@ -135,6 +155,12 @@ impl NodePaths {
         self.root.join("api.port")
     }
 
+    /// There once the holder has begun to end the node.
+    #[must_use]
+    pub fn ending(&self) -> PathBuf {
+        self.root.join("ending")
+    }
+
     /// There once the node has been Ready: what looks for its Node object earlier gives up.
     #[must_use]
     pub fn ready(&self) -> PathBuf {
@@ -152,6 +178,13 @@ impl NodePaths {
     pub fn containerd_socket(&self) -> PathBuf {
         self.root.join("containerd.sock")
     }
+}
+
+/// Writes a file whole or not at all: others wait for it to appear and read it at once.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Error> {
+    let partial = path.with_extension("partial");
+    fs::write(&partial, text).map_err(Error::io("write", &partial))?;
+    fs::rename(&partial, path).map_err(Error::io("write", path))
 }
 
 #[cfg(test)]

@@ -160,6 +160,48 @@ fn a_panic_in_its_owner_ends_a_cluster() {
     assert_eq!(Traces::of(name), before);
 }
 
+/// As in a container whose first process is somebody's program: what loses its parent stays as a zombie.
+#[test]
+fn where_nobody_reaps_orphans_a_start_that_was_killed_does_not_stand_in_the_way_of_the_next() {
+    let name = "orphans";
+    let mut outer = Command::new("unshare")
+        .args(["--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sleep", "600"])
+        .spawn()
+        .unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", outer.id());
+    let first = || fs::read_to_string(&children).unwrap_or_default().trim().to_owned();
+    until("the first process", || !first().is_empty());
+    let inside = |arguments: &[&str]| {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &first(), "--pid", "--mount", PROGRAM, "--name", name]).args(arguments);
+        command.stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut killed = inside(&["up"]);
+    let log = format!("/var/tmp/cofferdam-cluster-{name}/nodes/node-1/log/kube-scheduler.log");
+    until("the control plane", || Path::new(&log).exists());
+    // nsenter has handed over to a child of its own, which is in there.
+    let starter = r"for p in /proc/[0-9]*; do grep -qsz '^up$' $p/cmdline && kill -9 ${p#/proc/}; done; true";
+    Command::new("nsenter").args(["--target", &first(), "--pid", "--mount", "sh", "-c", starter]).status().unwrap();
+    assert!(!killed.wait().unwrap().success());
+    assert!(inside(&["up"]).wait().unwrap().success());
+    assert!(inside(&["down"]).wait().unwrap().success());
+    outer.kill().unwrap();
+    outer.wait().unwrap();
+    let left = Traces::of(name);
+    assert!(left.processes.is_empty() && left.cgroups.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_proxy_of_the_machine_is_not_asked() {
+    let name = "proxy";
+    let mut command = Command::new(PROGRAM);
+    for variable in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"] {
+        command.env(variable, "http://127.0.0.1:9");
+    }
+    assert!(command.args(["--name", name, "up"]).stdout(Stdio::null()).status().unwrap().success());
+    program(name, &["down"]);
+}
+
 #[test]
 fn of_two_starts_at_once_one_is_refused() {
     let name = "at-once";

@@ -157,6 +157,16 @@ fn a_killed_node_is_lost_and_comes_back_and_a_paused_one_falls_silent_and_resume
 
     cluster.run(&["node", "kill", "node-2"]);
     assert!(cluster.run(&["status"]).contains("lost"));
+    // Its number may be another process's by now.
+    let mut stranger = Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = Path::new("/var/tmp/cofferdam-cluster-nodes/nodes/node-2/init.pid");
+    std::fs::write(pid, stranger.id().to_string()).unwrap();
+    let again = Command::new(PROGRAM).args(["--name", "nodes", "node", "kill", "node-2"]).output().unwrap();
+    assert!(!again.status.success(), "there is no such node to kill");
+    assert!(stranger.try_wait().unwrap().is_none(), "a stranger was killed");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+
     cluster.run(&["node", "add", "node-2"]);
     assert!(!cluster.run(&["status"]).contains("lost"));
     assert!(Path::new("/var/tmp/cofferdam-cluster-nodes/nodes/node-2").exists());

@@ -5,13 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
+use crate::namespace::PATIENCE;
 use crate::stage::Stage;
+
+/// How soon a client tries again what has failed.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// A client that creates pods until it is stopped.
 #[derive(Debug)]
@@ -20,17 +24,15 @@ pub struct Creations {
     work: JoinHandle<Result<Report>>,
 }
 
-/// What became of the pods.
+/// What became of the pods. Every one was created in the end: a creation that fails is tried again.
 #[derive(Debug, Default)]
 pub struct Report {
     /// How many were created.
     pub created: usize,
     /// How many of those lack the hardening.
     pub unhardened: usize,
-    /// When, since the start, and why a creation failed.
+    /// When, since the start, and why an attempt failed.
     pub failures: Vec<(Duration, String)>,
-    /// How many creations failed and failed again when they were tried once more after 5 s.
-    pub failed_again: usize,
 }
 
 impl Report {
@@ -68,7 +70,7 @@ impl Creations {
     /// Stops and says what became of the pods.
     ///
     /// # Errors
-    /// When the client failed for another reason than a refused creation.
+    /// When a pod was never created, however often it was tried, or could not be deleted again.
     pub fn stop(self) -> Result<Report> {
         self.stop.store(true, Ordering::Relaxed);
         self.work.join().map_err(|_| anyhow!("the creating thread panicked"))?
@@ -78,26 +80,22 @@ impl Creations {
 async fn create(pods: &Api<Pod>, stopped: &AtomicBool) -> Result<Report> {
     let start = Instant::now();
     let mut report = Report::default();
-    let mut retry: Option<Instant> = None;
     while !stopped.load(Ordering::Relaxed) {
-        match pods.create(&PostParams::default(), &pod()?).await {
-            Ok(pod) => {
-                retry = None;
-                report.created += 1;
-                if !hardened(&pod) {
-                    report.unhardened += 1;
-                }
-                let name = pod.metadata.name.context("a created pod has a name")?;
-                pods.delete(&name, &DeleteParams::default().grace_period(0)).await?;
+        let begun = Instant::now();
+        let created = loop {
+            match pods.create(&PostParams::default(), &pod()?).await {
+                Ok(pod) => break pod,
+                Err(error) if begun.elapsed() > PATIENCE => bail!("a pod was never created: {error}"),
+                Err(error) => report.failures.push((start.elapsed(), error.to_string())),
             }
-            Err(error) => {
-                let now = Instant::now();
-                if now - *retry.get_or_insert(now) > Duration::from_secs(5) {
-                    report.failed_again += 1;
-                }
-                report.failures.push((start.elapsed(), error.to_string()));
-            }
+            tokio::time::sleep(RETRY).await;
+        };
+        report.created += 1;
+        if !hardened(&created) {
+            report.unhardened += 1;
         }
+        let name = created.metadata.name.context("a created pod has a name")?;
+        pods.delete(&name, &DeleteParams::default().grace_period(0)).await?;
     }
     Ok(report)
 }

@@ -31,13 +31,13 @@ pub struct Arguments {
     #[arg(long, requires = "image")]
     current: bool,
     /// Cofferdam's image, by a name that the cluster can pull.
-    #[arg(long)]
+    #[arg(long, requires = "current")]
     image: Option<String>,
     /// The image of the pods that are shown; it must hold a shell.
-    #[arg(long, default_value = "busybox:1.37")]
+    #[arg(long, default_value = "busybox:1.37", requires = "current")]
     pod_image: String,
     /// Go on without asking.
-    #[arg(long)]
+    #[arg(long, requires = "current")]
     yes: bool,
 }
 
@@ -47,8 +47,8 @@ pub struct Arguments {
 /// The step that failed, in one sentence.
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.image {
-        Some(image) if arguments.current => on_current(arguments, image),
-        _ => on_own(),
+        Some(image) => on_current(arguments, image),
+        None => on_own(),
     }
 }
 
@@ -94,7 +94,7 @@ fn on_current(arguments: &Arguments, image: &str) -> Result<()> {
     let context = kubectl.run(["config", "current-context"])?;
     let server = kubectl.run(["config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}"])?;
     println!("This installs Cofferdam on the cluster of context {BOLD}{}{BOLD:#} ({server}),", context.trim());
-    println!("creates three pods in the namespace {SESSIONS}, and takes all of it away again.");
+    println!("creates two pods in the namespace {SESSIONS}, has a third refused, and takes all of it away again.");
     let present =
         kubectl.ask(["get", "namespace", install::SYSTEM, SESSIONS, "--ignore-not-found", "--output=name"], "")?;
     ensure!(present.success, "the cluster does not answer: {}", present.stderr.trim());
@@ -114,8 +114,12 @@ fn on_current(arguments: &Arguments, image: &str) -> Result<()> {
     let manifests = install::render(&kubectl, image)?;
     let shown = install::install(&kubectl, &manifests).and_then(|()| show(&kubectl, &arguments.pod_image));
     heading("Taking it away");
-    install::uninstall(&kubectl, &manifests)?;
-    println!("  {GOOD}✓{GOOD:#} what the demo made is gone; cert-manager is as it was");
+    match install::uninstall(&kubectl, &manifests) {
+        Ok(()) => println!("  {GOOD}✓{GOOD:#} what the demo made is gone; cert-manager is as it was"),
+        // What went wrong first is what to look at first.
+        Err(error) if shown.is_ok() => return Err(error),
+        Err(error) => eprintln!("  {BAD}✗{BAD:#} {error:#}"),
+    }
     shown
 }
 

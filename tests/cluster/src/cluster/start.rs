@@ -1,6 +1,6 @@
 //! Starting a cluster, node by node.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::node_spec::NodeSpec;
 use crate::paths::{NodePaths, Paths};
 use crate::programs::Programs;
 use crate::progress::Progress;
-use crate::{addon, api, cache, control_plane, hold, network, node, pki};
+use crate::{addon, api, control_plane, hold, network, node, pki, turn};
 
 /// How long a start may take before it is called a failure. Generous: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -28,7 +28,16 @@ impl Cluster {
     /// [`Error::Usage`] when one of that name runs; otherwise what could not be started and where its log is.
     pub async fn up(options: &Options, progress: &Progress) -> Result<Self, Error> {
         let paths = Paths::new(&options.name)?;
-        let _lock = lock(&options.name)?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error::Usage("namespaces, mounts and cgroups need root: start it with sudo".to_owned()));
+        }
+        let Some(_turn) = turn::take(&format!("start-{}", options.name)).map_err(Error::part)? else {
+            return Err(Error::Usage(format!(
+                "another process is starting a cluster called `{}`: wait for it",
+                options.name
+            )));
+        };
+        stop::ended(&paths)?;
         if Self::runs(&paths) {
             return Err(Error::Usage(format!(
                 "a cluster called `{0}` runs already: `cofferdam-cluster down --name {0}` ends it",
@@ -50,17 +59,14 @@ impl Cluster {
             cluster.start_node(&format!("node-{index}"), index)?;
         }
         let client = cluster.client().await?;
-        cluster.explain(api::ready(&client, PATIENCE).await, "node-1", "kube-apiserver")?;
+        cluster.explain(cluster.while_it_lives(api::ready(&client, PATIENCE)).await, "node-1", "kube-apiserver")?;
         let ready = cluster.paths.api_ready();
         fs::write(&ready, "").map_err(Error::io("write", &ready))?;
         for member in &cluster.manifest.nodes {
             cluster.node_ready(&client, &member.name).await?;
         }
-        cluster.explain(
-            api::namespace_ready(&client, "default", PATIENCE).await,
-            "node-1",
-            "kube-controller-manager",
-        )?;
+        let ready = cluster.while_it_lives(api::namespace_ready(&client, "default", PATIENCE)).await;
+        cluster.explain(ready, "node-1", "kube-controller-manager")?;
         cluster.install(&addon::COREDNS, progress)?;
         if options.keep {
             cluster.keep()?;
@@ -169,9 +175,22 @@ impl Cluster {
 
     /// Waits until a node is Ready, and lets the programs go on that look for it.
     async fn node_ready(&self, client: &kube::Client, name: &str) -> Result<(), Error> {
-        self.explain(api::node_ready(client, name, PATIENCE).await, name, "kubelet")?;
+        self.explain(self.while_it_lives(api::node_ready(client, name, PATIENCE)).await, name, "kubelet")?;
         let ready = self.paths.node(name).ready();
         fs::write(&ready, "").map_err(Error::io("write", &ready))
+    }
+
+    /// Waits for `work`, but not for a cluster that somebody ends in the meantime.
+    async fn while_it_lives(&self, work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+        let ended = async {
+            while self.manifest.nodes.iter().all(|member| stop::holder(&self.paths.node(&member.name)).is_some()) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            result = work => result,
+            () = ended => Err(Error::Usage("the cluster was ended while it started".to_owned())),
+        }
     }
 
     fn pause_image(&self) -> Result<PathBuf, Error> {
@@ -200,21 +219,6 @@ impl Cluster {
             }
             other => other,
         })
-    }
-}
-
-/// Keeps a second starter of the same name away until the value is dropped. The lock goes with the process.
-fn lock(name: &str) -> Result<File, Error> {
-    let folder = cache::root().map_err(Error::part)?.join("clusters");
-    fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
-    let path = folder.join(format!("{name}.lock"));
-    let file = File::create(&path).map_err(Error::io("write", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::Usage(format!("another process is starting a cluster called `{name}`: wait for it")))
-        }
-        Err(TryLockError::Error(source)) => Err(Error::io("lock", &path)(source)),
     }
 }
 

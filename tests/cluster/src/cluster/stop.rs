@@ -32,15 +32,19 @@ pub(super) fn node_names(paths: &Paths) -> Vec<String> {
     names
 }
 
-/// The process id of a node's holder, if it lives and is one: numbers are used again.
+/// The process id of a node's holder, if it lives and is one.
 pub(super) fn holder(node: &NodePaths) -> Option<Pid> {
-    let pid: i32 = read_number(&node.holder_pid())?;
-    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
-    let cluster = node.cgroup();
-    let ours = words.contains(&b"hold".as_slice())
-        && words.windows(2).any(|pair| pair[0] == b"--node" && cluster.as_bytes().ends_with(pair[1]));
-    if ours { Pid::from_raw(pid) } else { None }
+    let pid = read_number(&node.holder_pid())?;
+    let (cluster, name) = (node.cluster().as_bytes(), node.name().as_bytes());
+    let words = [b"hold".as_slice(), b"--cluster", cluster, b"--node", name];
+    if runs_with(pid, &words) { Pid::from_raw(i32::try_from(pid).ok()?) } else { None }
+}
+
+/// Whether a process runs whose command line has these words in a row: its number alone may be another's by now.
+pub(super) fn runs_with(pid: u32, words: &[&[u8]]) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let all: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
+    all.windows(words.len()).any(|row| row == words)
 }
 
 /// Ends a node's holder and all that hangs on it.
@@ -61,6 +65,17 @@ pub(super) fn node(node: &NodePaths) -> Result<(), Error> {
             });
         }
         std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Waits for nodes that are being ended already.
+pub(super) fn ended(paths: &Paths) -> Result<(), Error> {
+    for name in node_names(paths) {
+        let ending = paths.node(&name);
+        if ending.ending().exists() {
+            node(&ending)?;
+        }
     }
     Ok(())
 }

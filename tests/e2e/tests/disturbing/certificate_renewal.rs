@@ -26,7 +26,9 @@ fn served(stage: &Stage) -> anyhow::Result<Vec<String>> {
             "--output=jsonpath={.items[*].metadata.name}",
         ],
     )?;
-    names.split_whitespace().map(|name| expiry(stage, name)).collect()
+    let served: Vec<String> = names.split_whitespace().map(|name| expiry(stage, name)).collect::<Result<_, _>>()?;
+    ensure!(served.len() == 2, "{} replicas are there", served.len());
+    Ok(served)
 }
 
 fn expiry(stage: &Stage, pod: &str) -> anyhow::Result<String> {

@@ -107,7 +107,6 @@ fn a_replica_that_is_killed_costs_refusals_for_seconds_and_no_hardening() {
         for (_, words) in &report.failures {
             assert!(words.contains("failed calling webhook"), "{words}");
         }
-        assert_eq!(report.failed_again, 0, "{report:?}");
         println!(
             "{} creations while one replica of two was killed: {} failed, over {:?}",
             report.created,
