@@ -21,10 +21,12 @@ impl Paths {
     /// [`Error::Usage`] when the name is not 1 to 24 lower-case letters, digits or hyphens.
     pub fn new(name: &str) -> Result<Self, Error> {
         let fits = (1..=24).contains(&name.len())
-            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && !name.starts_with('-')
+            && !name.ends_with('-');
         if !fits {
             return Err(Error::Usage(format!(
-                "`{name}` cannot name a cluster: use 1 to 24 lower-case letters, digits and hyphens"
+                "`{name}` cannot name a cluster: use 1 to 24 lower-case letters, digits and inner hyphens"
             )));
         }
         // Not /tmp: it may be a tmpfs, and containerd keeps overlay layers here. Not /var/lib: nodes cover it.
@@ -86,7 +88,8 @@ impl Paths {
             root: self.nodes().join(node),
             cluster: self.name.clone(),
             name: node.to_owned(),
-            cgroup: format!("cofferdam-{}-{node}", self.name),
+            // A character that no name has, or node b of cluster a-b could be node b-b of cluster a.
+            cgroup: format!("cofferdam-{}_{node}", self.name),
         }
     }
 }
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_name_that_would_leave_the_folder_is_refused() {
-        for name in ["", "..", "a/b", "A", "a b", "abcdefghijklmnopqrstuvwxy"] {
+        for name in ["", "..", "a/b", "A", "a b", "-x", "x-", "abcdefghijklmnopqrstuvwxy"] {
             assert!(Paths::new(name).is_err(), "{name:?} was taken");
         }
         assert!(Paths::new("demo-2").is_ok());

@@ -37,14 +37,14 @@ impl Traces {
             let command = fs::read(process.join("cmdline")).unwrap_or_default();
             let command = String::from_utf8_lossy(&command).replace('\0', " ");
             let cgroup = fs::read_to_string(process.join("cgroup")).unwrap_or_default();
-            if command.contains(&tag) || cgroup.contains(&format!("cofferdam-{name}-")) {
+            if command.contains(&tag) || cgroup.contains(&format!("cofferdam-{name}_")) {
                 processes.insert(command);
                 namespaces.extend(fs::read_link(process.join("ns/net")));
             }
         }
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let links = fs::read_to_string("/proc/net/dev").unwrap();
-        let group = format!("cofferdam-{name}-");
+        let group = format!("cofferdam-{name}_");
         let groups = entries("/sys/fs/cgroup").flat_map(|hierarchy| entries(&hierarchy).chain([hierarchy]));
         let root = PathBuf::from(format!("/var/tmp/{tag}"));
         // The places where container runtimes and kubelets write by habit.

@@ -75,6 +75,7 @@ pub fn uninstall(kubectl: &Kubectl, manifests: &str) -> Result<()> {
         "--ignore-not-found",
         "mutatingwebhookconfiguration/cofferdam-webhook",
         "validatingadmissionpolicybinding/cofferdam-session-label",
+        "validatingadmissionpolicybinding/cofferdam-session-selector",
     ])?;
     kubectl.run_with(["delete", "--ignore-not-found", "--filename=-"], manifests)?;
     Ok(())

@@ -239,6 +239,31 @@ spec:
 }
 
 #[test]
+fn a_controller_that_would_never_find_its_sessions_is_refused() {
+    let namespace = namespace("selector", Sessions::None);
+    let deployment = |selector: &str| {
+        format!(
+            r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: sessions}}
+spec:
+  selector: {{matchLabels: {{{selector}}}}}
+  template:
+    metadata: {{labels: {{app: sessions, cofferdam.dev/session: ""}}}}
+    spec:
+      containers: [{{name: app, image: "{FIXTURE}", args: [status, then, listen, --port, "8080"]}}]
+"#
+        )
+    };
+    let words = namespace.refused(&deployment(r#"cofferdam.dev/session: """#)).unwrap();
+    assert!(words.contains("select by another"), "{words}");
+    namespace.create_object(&deployment("app: sessions")).unwrap();
+    namespace.run(["rollout", "status", "deployment/sessions", "--timeout=120s"]).unwrap();
+    assert_hardened(&namespace.pod_with("app=sessions").unwrap());
+}
+
+#[test]
 fn a_user_that_the_image_gives_by_name_gets_a_number() {
     let namespace = namespace("named-user", Sessions::Enforced);
     let image = format!("--image={NAMED_USER}");

@@ -433,8 +433,10 @@ fn the_program_and_the_entries_use_the_same_words() {
             assert_eq!(expression["key"], keys::SESSION);
         }
     }
-    let policy = objects.only("ValidatingAdmissionPolicy").to_string();
-    assert!(policy.contains(keys::SESSIONS), "{policy}");
+    for (policy, key) in [("cofferdam-session-label", keys::SESSIONS), ("cofferdam-session-selector", keys::SESSION)] {
+        let policy = objects.named("ValidatingAdmissionPolicy", policy).expect("the policy is shipped").to_string();
+        assert!(policy.contains(&format!("['{key}']")), "{policy}");
+    }
 }
 
 #[test]

@@ -57,7 +57,20 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 /// Whether a Deployment's `ReplicaSet`, a Job or any other controller made the pod: it counts on its restart policy.
 fn has_controller(pod: &mut Draft) -> bool {
     let owners = pod.items(&Path::of(&["metadata", "ownerReferences"]));
-    owners.iter().any(|owner| pod.switch(&owner.at(&["controller"])) == Some(true))
+    owners.iter().any(|owner| pod.switch(&owner.at(&["controller"])) == Some(true) && makes_pods(pod, owner))
+}
+
+/// Whether an owner is of a kind that makes pods. Anybody may name any object as the controller of their pod, and one of
+/// Kubernetes' other kinds, such as a `ConfigMap`, is named only for what it lets the pod keep. A custom resource may
+/// well have a controller that makes pods.
+fn makes_pods(pod: &mut Draft, owner: &Path) -> bool {
+    let kind = pod.text(&owner.at(&["kind"])).unwrap_or_default();
+    let version = pod.text(&owner.at(&["apiVersion"])).unwrap_or_default();
+    match version.split_once('/').map_or("", |(group, _)| group) {
+        "" => kind == "ReplicationController",
+        "apps" | "batch" => true,
+        group => group.contains('.') && (!group.ends_with(".k8s.io") || group.ends_with(".x-k8s.io")),
+    }
 }
 
 /// Since 1.34 a container may have a restart policy of its own, which would outrank the pod's.

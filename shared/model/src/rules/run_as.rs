@@ -11,7 +11,7 @@ use crate::{
 
 pub(super) const RULE: Rule = Rule {
     name: "run-as",
-    holds: "no process of the pod runs as root or in root's group",
+    holds: "no process of the pod runs as root, and the pod puts none into root's group (an image may)",
     effects: &[Inject, Tighten],
     source: "Pod Security Standards: Running as Non-root, Running as Non-root user",
     apply,

@@ -127,6 +127,32 @@ fn a_controllers_pod_keeps_its_restart_policy_and_still_gets_a_deadline() {
 }
 
 #[test]
+fn an_owner_that_makes_no_pods_is_no_controller_whoever_names_it() {
+    let owned_by = |version: &str, kind: &str| {
+        let mut pod = owned(pod(json!({ "restartPolicy": "Always", "containers": [] })), kind);
+        pod["metadata"]["ownerReferences"][0]["apiVersion"] = json!(version);
+        apply(&RULE, &pod).unwrap().spec("/restartPolicy").clone()
+    };
+    for (version, kind) in [
+        ("v1", "ConfigMap"),
+        ("v1", "Pod"),
+        ("", "ReplicaSet"),
+        ("coordination.k8s.io/v1", "Lease"),
+        ("policy/v1", "PodDisruptionBudget"),
+    ] {
+        assert_eq!(owned_by(version, kind), "Never", "{version} {kind}");
+    }
+    for (version, kind) in [
+        ("v1", "ReplicationController"),
+        ("batch/v1", "Job"),
+        ("agents.x-k8s.io/v1alpha1", "Sandbox"),
+        ("argoproj.io/v1alpha1", "Workflow"),
+    ] {
+        assert_eq!(owned_by(version, kind), "Always", "{version} {kind}");
+    }
+}
+
+#[test]
 fn b12_a_native_sidecar_keeps_its_restart_policy_and_its_probe() {
     let sidecar = json!({
         "name": "proxy", "image": "p", "restartPolicy": "Always", "startupProbe": { "tcpSocket": { "port": 9 } },
