@@ -15,7 +15,7 @@ demo:
 ifneq ($(CLUSTER),$(filter current,$(CLUSTER)))
 	$(error CLUSTER can only be `current`: the cluster of the current kubectl context)
 endif
-	@$(CARGO) build --quiet --package cofferdam-cluster --package cofferdam-e2e --bins
+	@$(CARGO) build --package cofferdam-cluster --package cofferdam-e2e --bins
 	@$(CARGO) run --quiet --package cofferdam-e2e --bin cofferdam-demo --  $(if $(filter current,$(CLUSTER)),--current) $(if $(IMAGE),--image $(IMAGE)) \
 		$(if $(POD_IMAGE),--pod-image $(POD_IMAGE))
 
@@ -40,4 +40,4 @@ e2e-oldest:
 	COFFERDAM_KUBERNETES=$(OLDEST) $(CARGO) test --package cofferdam-e2e -- --nocapture
 
 down:
-	@$(CARGO) run --quiet --package cofferdam-cluster -- down
+	@$(CARGO) run --quiet --package cofferdam-cluster -- --name demo down

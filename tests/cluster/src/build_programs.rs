@@ -100,6 +100,16 @@ pub fn build_programs(workspace: &Path) -> Result<Programs, BuildError> {
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
+    // What cargo says of the package that called us: build scripts look at it, and would run anew for every caller.
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"]
+            .iter()
+            .any(|p| name_text.starts_with(p))
+        {
+            build.env_remove(&name);
+        }
+    }
     let mut child = build.spawn().map_err(unable)?;
     let mut executables = Vec::new();
     if let Some(output) = child.stdout.take() {

@@ -17,7 +17,7 @@ use crate::{hold, init, load_balancer};
 #[command(version, about)]
 pub struct Arguments {
     /// Which cluster; several may run side by side.
-    #[arg(long, global = true, default_value = "demo", env = "COFFERDAM_CLUSTER")]
+    #[arg(long, global = true, default_value = "dev", env = "COFFERDAM_CLUSTER")]
     name: String,
     #[command(subcommand)]
     order: Order,
@@ -122,11 +122,11 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
             if let Some((program, arguments)) = command.split_first() {
                 let mut inside = cluster.inside(&node)?.network(program);
                 inside.args(arguments).env("PATH", cluster.programs().search_path());
-                return pass(inside.env("KUBECONFIG", cluster.kubeconfig()));
+                return pass(inside.env("KUBECONFIG", cluster.inner_kubeconfig()));
             }
         }
         Order::Logs { component, node } => {
-            return pass(Command::new("cat").arg(Cluster::attach(&name)?.log(&node, &component)));
+            return pass(Command::new("cat").arg(Cluster::attach(&name)?.log(&node, &component)?));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -225,6 +225,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Usage`] when it does not run there.
     pub fn signal(&self, node: &str, component: &str, signal: Signal) -> Result<(), Error> {
+        self.inside(node)?;
         let answer = gate::ask(&self.paths.node(node).gate(), &format!("signal {component} {}", signal.as_raw()))?;
         if answer == "ok" { Ok(()) } else { Err(Error::Usage(answer)) }
     }
@@ -240,10 +241,27 @@ impl Cluster {
         nodes.map(|member| NodeStatus { name: member.name.clone(), components: ask(&member.name) }).collect()
     }
 
-    /// The file that a component of a node logs to.
+    /// The administrator's kubeconfig, for clients inside the cluster's network.
     #[must_use]
-    pub fn log(&self, node: &str, component: &str) -> PathBuf {
-        self.paths.node(node).log(component)
+    pub fn inner_kubeconfig(&self) -> PathBuf {
+        self.paths.inner_kubeconfig("admin")
+    }
+
+    /// The file that a component of a node logs to.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], with the components that have one, when this has none.
+    pub fn log(&self, node: &str, component: &str) -> Result<PathBuf, Error> {
+        let log = self.paths.node(node).log(component);
+        if log.exists() {
+            return Ok(log);
+        }
+        let folder = log.parent().map(fs::read_dir).and_then(Result::ok).into_iter().flatten().flatten();
+        let mut known: Vec<String> =
+            folder.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".log").map(str::to_owned)).collect();
+        known.sort();
+        let known = if known.is_empty() { "no node of that name".to_owned() } else { known.join(", ") };
+        Err(Error::Usage(format!("{component} has no log on {node}; there is {known}")))
     }
 
     fn import(&self, node: &str, image: &Path) -> Result<(), Error> {

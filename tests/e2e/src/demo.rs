@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::install::{self, SESSIONS};
 use crate::kubectl::{Answer, Kubectl};
-use crate::{changes, images, proof};
+use crate::{changes, images, interrupt, proof};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -75,15 +75,18 @@ fn on_own() -> Result<()> {
     step("Cofferdam: kubectl apply -k manifests/overlays/cert-manager", start);
     show(&kubectl, images::SHELL)?;
     heading("Go on by hand");
-    let program = "target/debug/cofferdam-cluster";
+    let program = format!("target/debug/cofferdam-cluster --name {name}");
     for (command, what) in [
-        (format!("{program} kubectl -n {SESSIONS} get pod hello -o yaml"), "the pod as it was admitted"),
-        (format!("{program} kubectl -n {SESSIONS} exec -it hello -- sh"), "a shell in the box"),
-        (format!("{program} kubectl -n {SESSIONS} run mine --image={} -- sleep 1h", images::SHELL), "a pod of yours"),
+        (format!("alias k='{program} kubectl'"), "kubectl, for the demo's cluster"),
+        (format!("k config set-context --current --namespace {SESSIONS}"), "the namespace of the sessions"),
+        ("k get pod hello -o yaml".to_owned(), "the pod as it was admitted"),
+        ("k exec -it hello -- sh".to_owned(), "a shell in the box"),
+        (format!("k run mine --image={} -- sleep 1h", images::SHELL), "a pod of yours"),
+        ("k label namespace default cofferdam.dev/sessions=enforced".to_owned(), "sessions in another namespace"),
         (format!("{program} status"), "the programs of the cluster"),
-        (format!("{program} down"), "ends it all and leaves nothing"),
+        ("make down".to_owned(), "ends it all and leaves nothing"),
     ] {
-        println!("  {BOLD}{command}{BOLD:#}\n      {DIM}{what}{DIM:#}");
+        println!("  {BOLD}{command:<62}{BOLD:#} {DIM}{what}{DIM:#}");
     }
     Ok(())
 }
@@ -112,6 +115,8 @@ fn on_current(arguments: &Arguments, image: &str) -> Result<()> {
         bail!("nothing was changed");
     }
     let manifests = install::render(&kubectl, image)?;
+    // From here on, what stops the demo must not leave behind what it made.
+    interrupt::catch()?;
     let shown = install::install(&kubectl, &manifests).and_then(|()| show(&kubectl, &arguments.pod_image));
     heading("Taking it away");
     match install::uninstall(&kubectl, &manifests) {
@@ -134,7 +139,10 @@ fn confirmed() -> Result<bool> {
 /// Creates three pods and shows what came of them.
 fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
     heading("1. A plain pod: nobody asked for anything");
+    println!("  {DIM}the namespace {SESSIONS} is labelled cofferdam.dev/sessions=enforced:{DIM:#}");
+    println!("  {DIM}every pod that is created in it, by whomever, becomes a session{DIM:#}");
     let image_flag = format!("--image={image}");
+    interrupt::check()?;
     kubectl.run(["delete", "pod", "hello", "greedy", "--namespace", SESSIONS, "--ignore-not-found"])?;
     let run = ["run", "hello", &image_flag, "--namespace", SESSIONS, "--", "sleep", "3600"];
     command(&run);
@@ -146,6 +154,7 @@ fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
     println!("\n  What the webhook made of it before it was admitted, rule by rule:\n");
     show_changes(&pod)?;
 
+    interrupt::check()?;
     heading("2. The proof, from inside the running container");
     println!("  {DIM}not what the object says: what the kernel says to the process{DIM:#}\n");
     let mut all = true;
@@ -159,6 +168,7 @@ fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
     }
     ensure!(all, "a fact does not hold");
 
+    interrupt::check()?;
     heading("3. A pod that asks for too much: repaired, and its owner is told");
     let greedy = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: greedy}}\nspec:\n  containers:\n  - name: app\n    image: {image}\n    \
@@ -172,6 +182,7 @@ fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
     speak(&answer);
     ensure!(answer.success, "the pod was not created");
 
+    interrupt::check()?;
     heading("4. A pod that cannot be made safe: refused, with every reason at once");
     let host = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: host}}\nspec:\n  hostNetwork: true\n  volumes: [{{name: root, \
@@ -224,7 +235,10 @@ fn indent(text: &str) {
 fn speak(answer: &Answer) {
     for line in answer.stderr.lines() {
         let style = if line.starts_with("Warning:") { WARN } else { BAD };
-        eprintln!("  {style}{line}{style:#}");
+        // One reason a line: kubectl prints them all in one.
+        for part in line.replace("this pod: ", "this pod:\n    ").replace("; spec.", ";\n    spec.").lines() {
+            eprintln!("  {style}{part}{style:#}");
+        }
     }
     for line in answer.stdout.lines() {
         println!("  {line}");

@@ -6,6 +6,7 @@ pub mod creations;
 pub mod demo;
 pub mod images;
 pub mod install;
+pub mod interrupt;
 pub mod kubectl;
 pub mod namespace;
 pub mod proof;

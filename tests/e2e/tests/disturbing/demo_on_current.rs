@@ -1,9 +1,9 @@
 //! The demo on a cluster that somebody already has: it asks first, and takes away only what it made.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use cofferdam_e2e::images;
 use cofferdam_e2e::install::IMAGE;
@@ -19,37 +19,42 @@ fn inventory(stage: &Stage) -> BTreeSet<String> {
     list.lines().map(str::to_owned).collect()
 }
 
-fn demo(stage: &Stage, arguments: &[&str], input: &str) -> Output {
+fn start(stage: &Stage) -> Child {
     // What a person has: a kubectl on the PATH, and a current context.
-    let folder = tempfile::tempdir().unwrap();
-    symlink(stage.cluster.programs().path("kubectl").unwrap(), folder.path().join("kubectl")).unwrap();
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cofferdam-demo"))
+    let folder = stage.cluster.kubeconfig().with_file_name("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    let _ = std::fs::remove_file(folder.join("kubectl"));
+    symlink(stage.cluster.programs().path("kubectl").unwrap(), folder.join("kubectl")).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    Command::new(env!("CARGO_BIN_EXE_cofferdam-demo"))
         .args(["--current", "--image", IMAGE, "--pod-image", images::SHELL])
-        .args(arguments)
         .env("PATH", path)
         .env("KUBECONFIG", stage.cluster.kubeconfig())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+fn demo(stage: &Stage, input: &str) -> Output {
+    let mut child = start(stage);
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap()
 }
 
 #[test]
-fn it_asks_first_and_takes_away_only_what_it_made() {
+fn it_asks_first_and_takes_away_only_what_it_made_even_when_it_is_interrupted() {
     let mut stage = Stage::bare("e2e-demo", 1).unwrap();
     images::load_shell(&mut stage.cluster).unwrap();
     let before = inventory(&stage);
 
-    let refused = demo(&stage, &[], "n\n");
+    let refused = demo(&stage, "n\n");
     let text = String::from_utf8_lossy(&refused.stdout);
     assert!(!refused.status.success() && text.contains("context e2e-demo") && text.contains("Go on?"), "{text}");
     assert_eq!(inventory(&stage), before);
 
-    let shown = demo(&stage, &[], "y\n");
+    let shown = demo(&stage, "y\n");
     let text = format!("{}{}", String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
     assert!(shown.status.success(), "{text}");
     for part in ["runAsNonRoot", "no new privileges", "Warning: spec.containers[0]", "spec.hostNetwork", "is gone"] {
@@ -57,4 +62,14 @@ fn it_asks_first_and_takes_away_only_what_it_made() {
     }
     assert!(!text.contains('\u{1b}'), "colours are for terminals");
     assert_eq!(inventory(&stage), before);
+
+    let mut interrupted = start(&stage);
+    interrupted.stdin.take().unwrap().write_all(b"y\n").unwrap();
+    let mut lines = BufReader::new(interrupted.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("2. The proof")), "it ended before it was interrupted");
+    let status = Command::new("kill").args(["-INT", &interrupted.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(!interrupted.wait().unwrap().success(), "{rest:?}");
+    assert_eq!(inventory(&stage), before, "{rest:?}");
 }
