@@ -86,7 +86,7 @@ fn on_own() -> Result<()> {
         (format!("{program} status"), "the programs of the cluster"),
         ("make down".to_owned(), "ends it all and leaves nothing"),
     ] {
-        println!("  {BOLD}{command:<62}{BOLD:#} {DIM}{what}{DIM:#}");
+        println!("  {BOLD}{command}{BOLD:#}\n      {DIM}{what}{DIM:#}");
     }
     Ok(())
 }
