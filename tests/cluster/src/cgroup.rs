@@ -1,11 +1,16 @@
 //! A node's cgroup, on machines with cgroup v1, v2, or both at once.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
 const ROOT: &str = "/sys/fs/cgroup";
+/// How long a cgroup may stay busy after its last process.
+const LETTING_GO: Duration = Duration::from_secs(5);
 /// What a kubelet accounts for; v1 has one hierarchy for each.
 const CONTROLLERS: [&str; 8] = ["cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"];
 
@@ -63,7 +68,16 @@ fn remove_tree(group: &Path) -> Result<(), Error> {
     for child in children(group) {
         remove_tree(&child)?;
     }
-    fs::remove_dir(group).map_err(Error::io("remove the cgroup", group))
+    let start = Instant::now();
+    loop {
+        match fs::remove_dir(group) {
+            // A kernel lets a process go from its cgroup a moment after it has ended.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && start.elapsed() < LETTING_GO => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            result => return result.map_err(Error::io("remove the cgroup", group)),
+        }
+    }
 }
 
 /// The folders in `path`; links are other names of hierarchies (`cpu -> cpu,cpuacct`) and are passed over.

@@ -120,7 +120,13 @@ async fn first_child(parent: u32) -> u32 {
 
 /// Waits until a killed process, and so its namespaces, have ended. Where nobody reaps orphans it stays as a zombie.
 async fn gone(pid: u32) {
-    let lives = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !is_zombie(&stat));
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let lives = || {
+        let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+        // The first thread may end before the one that ends the namespaces: as long as there is another it is not over.
+        let threads = fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+        !stat.is_empty() && (threads > 1 || !is_zombie(&stat))
+    };
     while lives() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

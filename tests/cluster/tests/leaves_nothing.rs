@@ -94,7 +94,10 @@ fn kill(pid: u32, signal: Signal) {
 }
 
 fn start(name: &str) -> Child {
-    Command::new(PROGRAM).args(["--name", name, "up"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    // A shell's background job ignores SIGINT and so does all that it starts; a terminal's job does not.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", PROGRAM, "--name", name, "up"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
 }
 
 #[test]
