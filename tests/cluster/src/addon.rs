@@ -3,7 +3,6 @@
 //! An add-on is data: images to load, manifests to apply, conditions to wait for. Its file says how these are made from
 //! [`parts`] and charts; [`Cluster::install`] does the same with each.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -145,10 +144,7 @@ impl Cluster {
     }
 
     fn would_accept(&self, manifest: &str) -> Result<(), Error> {
-        let file = tempfile::NamedTempFile::new().map_err(Error::io("write to", &std::env::temp_dir()))?;
-        fs::write(file.path(), manifest).map_err(Error::io("write", file.path()))?;
-        let file = format!("--filename={}", file.path().display());
-        self.kubectl(["create", "--dry-run=server", "--output=name", &file]).map(drop)
+        self.kubectl_with(["create", "--dry-run=server", "--output=name", "--filename=-"], manifest).map(drop)
     }
 }
 

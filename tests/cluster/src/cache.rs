@@ -12,13 +12,14 @@
 //! is ever refreshed; to free the space, delete the folder.
 
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf, absolute};
 
 use sha2::{Digest, Sha256};
 
 use crate::hexadecimal::hexadecimal;
+use crate::turn;
 
 #[cfg(test)]
 mod tests;
@@ -46,7 +47,7 @@ pub enum CacheError {
 }
 
 impl CacheError {
-    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
@@ -179,14 +180,11 @@ fn lock_path(shelf: &Path, key: &str) -> PathBuf {
 
 fn lock(shelf: &Path, key: &str) -> Result<File, CacheError> {
     let path = lock_path(shelf, key);
-    let file = File::create(&path).map_err(CacheError::io("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => tracing::info!(entry = %shelf.join(key).display(), "another process makes it"),
-        Err(TryLockError::Error(source)) => return Err(CacheError::io("lock", &path)(source)),
+    if let Some(turn) = turn::take(&path)? {
+        return Ok(turn);
     }
-    file.lock().map_err(CacheError::io("lock", &path))?;
-    Ok(file)
+    tracing::info!(entry = %shelf.join(key).display(), "another process makes it");
+    turn::wait(&path)
 }
 
 /// Removes what makers that died have left, whichever entry they were making. Whose lock is free has no maker; `held` is

@@ -10,7 +10,7 @@ use crate::addon::{self, Addon};
 use crate::cluster::{Cluster, Options};
 use crate::error::Error;
 use crate::progress::Progress;
-use crate::{hold, init, load_balancer};
+use crate::{hold, init, load_balancer, parts};
 
 /// A real Kubernetes on a bare machine, in namespaces of its own.
 #[derive(Debug, Parser)]
@@ -28,7 +28,7 @@ enum Order {
     /// Start a cluster and return when its nodes are Ready.
     Up {
         /// The Kubernetes version, as MINOR.
-        #[arg(long, default_value = "1.37")]
+        #[arg(long, default_value = parts::NEWEST)]
         kubernetes: String,
         /// How many nodes.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]

@@ -142,7 +142,27 @@ impl Cluster {
     /// # Errors
     /// [`Error::Command`] with its last lines when it fails.
     pub fn kubectl<S: AsRef<std::ffi::OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Result<String, Error> {
-        let output = inside::output(self.kubectl_command()?.args(arguments))?;
+        self.kubectl_with(arguments, "")
+    }
+
+    /// Runs `kubectl` on `input` and returns what it printed.
+    ///
+    /// # Errors
+    /// [`Error::Command`] with its last lines when it fails.
+    pub fn kubectl_with<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+        input: &str,
+    ) -> Result<String, Error> {
+        let mut command = self.kubectl_command()?;
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let fail = || Error::io("run", Path::new("kubectl"));
+        let mut child = command.spawn().map_err(fail())?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // When kubectl has ended already, its own words are the better error.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let output = inside::check(&command, child.wait_with_output().map_err(fail())?)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -151,17 +171,8 @@ impl Cluster {
     /// # Errors
     /// [`Error::Command`] with kubectl's words.
     pub fn apply(&self, manifests: &str) -> Result<String, Error> {
-        let mut command = self.kubectl_command()?;
-        command.args(["apply", "--server-side", "--field-manager=cofferdam-cluster", "--force-conflicts", "-f", "-"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let fail = || Error::io("run", Path::new("kubectl"));
-        let mut child = command.spawn().map_err(fail())?;
-        if let Some(mut input) = child.stdin.take() {
-            // When kubectl has ended already, its own words are the better error.
-            let _ = input.write_all(manifests.as_bytes());
-        }
-        let output = inside::check(&command, child.wait_with_output().map_err(fail())?)?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        let how = ["--server-side", "--field-manager=cofferdam-cluster", "--force-conflicts"];
+        self.kubectl_with(["apply", "--filename=-"].iter().chain(&how), manifests)
     }
 
     /// The way into a node.

@@ -73,3 +73,9 @@ impl Error {
         Self::Part(Box::new(error))
     }
 }
+
+/// The last `count` lines of what a program wrote: as much of it as an error repeats.
+pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].to_vec()
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::error::Error;
+use crate::error::{Error, last_lines};
 
 /// The way into a node's namespaces: the process id of its first process, as the machine counts.
 #[derive(Debug, Clone, Copy)]
@@ -63,10 +63,9 @@ pub(crate) fn check(command: &Command, output: Output) -> Result<Output, Error> 
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
     let errors = String::from_utf8_lossy(&output.stderr);
     let errors = if errors.trim().is_empty() { String::from_utf8_lossy(&output.stdout) } else { errors };
-    let lines: Vec<&str> = errors.trim().lines().collect();
     Err(Error::Command {
         command: words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
         status: output.status.to_string(),
-        stderr: lines[lines.len().saturating_sub(12)..].join("\n"),
+        stderr: last_lines(errors.trim(), 12).join("\n"),
     })
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::cache::CacheError;
+use crate::error::last_lines;
 use crate::progress::Progress;
 use crate::turn;
 
@@ -113,7 +114,7 @@ pub fn ensure(packages: &[Package], progress: &Progress) -> Result<(), PackagesE
         return Err(PackagesError::NotRoot { lacks, install });
     }
     // apt-get waits for dpkg's lock but not for that of the package lists.
-    let _turn = turn::wait("apt-get")?;
+    let _turn = turn::wait(&turn::called("apt-get")?)?;
     if self::missing(packages).is_empty() {
         return Ok(()); // somebody else was first
     }
@@ -179,8 +180,7 @@ fn apt_get(apt: &Path, verb: &str, names: &[&str]) -> Result<(), PackagesError> 
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = text.lines().collect();
-    Err(failed(lines[lines.len().saturating_sub(5)..].join("; ")))
+    Err(failed(last_lines(&text, 5).join("; ")))
 }
 
 /// Where the system keeps its programs; the second half is not on the `PATH` of ordinary users, Debian's at least.

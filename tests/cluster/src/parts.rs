@@ -88,6 +88,9 @@ pub const KUBE_ROUTER: Part = Part {
     ..PART
 };
 
+/// The minor version of [`KUBERNETES`]: what everything runs that is not told another.
+pub const NEWEST: &str = "1.37";
+
 /// Kubernetes and etcd, one program under the names `etcd`, `kube-apiserver`, `kube-controller-manager`,
 /// `kube-scheduler`, `kubelet`, `kube-proxy` and `kubectl`. The newest; for another see [`kubernetes`].
 pub const KUBERNETES: Part = Part {

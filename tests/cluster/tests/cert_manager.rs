@@ -2,6 +2,7 @@
 
 use cofferdam_cluster::addon::CERT_MANAGER;
 use cofferdam_cluster::cluster::{Cluster, Options};
+use cofferdam_cluster::parts;
 use cofferdam_cluster::progress::Progress;
 
 /// An authority of its own, a leaf that it signs, and a webhook configuration that wants its CA.
@@ -48,7 +49,7 @@ spec: {dnsNames: [some.default.svc], secretName: short, duration: 1m, issuerRef:
 
 #[test]
 fn cert_manager_issues_certificates_injects_their_authority_and_refuses_what_its_webhook_knows_to_be_wrong() {
-    let kubernetes = std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| "1.37".to_owned());
+    let kubernetes = std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| parts::NEWEST.to_owned());
     let options = Options { name: "cert-manager".to_owned(), kubernetes, nodes: 1, keep: false };
     let progress = Progress::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use cofferdam_cluster::own_images;
+use cofferdam_cluster::{own_images, parts};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-cluster");
 const FIXTURE: &str = "cofferdam.test/fixture:1";
@@ -74,7 +74,7 @@ impl Drop for Running {
 }
 
 fn kubernetes() -> String {
-    std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| "1.37".to_owned())
+    std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| parts::NEWEST.to_owned())
 }
 
 #[test]

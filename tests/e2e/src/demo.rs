@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail, ensure};
 use cofferdam_cluster::addon::CERT_MANAGER;
 use cofferdam_cluster::cluster::{Cluster, Options};
+use cofferdam_cluster::parts;
 use cofferdam_cluster::progress::Progress;
 use serde_json::Value;
 
@@ -58,7 +59,7 @@ fn on_own() -> Result<()> {
     let start = Instant::now();
     let name = "demo";
     Cluster::down(name).context("the last demo's cluster cannot be removed")?;
-    let options = Options { name: name.to_owned(), kubernetes: "1.37".to_owned(), nodes: 1, keep: true };
+    let options = Options { name: name.to_owned(), kubernetes: parts::NEWEST.to_owned(), nodes: 1, keep: true };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut cluster = runtime.block_on(Cluster::up(&options, &Progress::new()))?;
     step("a control plane and a node, in namespaces that nothing leaves", start);
@@ -136,7 +137,7 @@ fn confirmed() -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Creates three pods and shows what came of them.
+/// Creates two pods, has a third refused, and shows what came of them.
 fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
     heading("1. A plain pod: nobody asked for anything");
     println!("  {DIM}the namespace {SESSIONS} is labelled cofferdam.dev/sessions=enforced:{DIM:#}");

@@ -15,6 +15,9 @@ pub const SESSIONS: &str = "cofferdam-sessions";
 /// Where Cofferdam itself runs.
 pub const SYSTEM: &str = "cofferdam-system";
 
+/// What selects the webhook's replicas.
+pub const REPLICAS: &str = "--selector=app.kubernetes.io/component=webhook";
+
 /// How long a part of the installation may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::install::SYSTEM;
+use crate::install::{REPLICAS, SYSTEM};
 use crate::kubectl::{Answer, Kubectl};
 use crate::wait::until;
 
@@ -163,7 +163,7 @@ impl TestNamespace {
             &[&own, "get", "all", "--output=wide"],
             &[&own, "describe", "pods"],
             &[&own, "get", "events", "--sort-by=.lastTimestamp"],
-            &[&system, "logs", "--selector=app.kubernetes.io/component=webhook", "--tail=30", "--prefix"],
+            &[&system, "logs", REPLICAS, "--tail=30", "--prefix"],
         ];
         for question in questions {
             let answer = self.kubectl.ask(question, "");

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result};
 use cofferdam_cluster::addon::CERT_MANAGER;
 use cofferdam_cluster::cluster::{Cluster, Options};
+use cofferdam_cluster::parts;
 use cofferdam_cluster::progress::Progress;
 
 use crate::kubectl::Kubectl;
@@ -14,7 +15,7 @@ use crate::{images, install};
 /// The Kubernetes version under test: `COFFERDAM_KUBERNETES`, or the newest.
 #[must_use]
 pub fn kubernetes() -> String {
-    std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| "1.37".to_owned())
+    std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| parts::NEWEST.to_owned())
 }
 
 /// A running cluster with cert-manager and Cofferdam. It ends with the test program.
@@ -68,6 +69,14 @@ impl Stage {
         cluster.install(&CERT_MANAGER, &progress)?;
         let kubectl = Kubectl::of(&cluster)?;
         Ok(Self { cluster, kubectl, manifests: String::new() })
+    }
+
+    /// Runs kubectl where Cofferdam itself runs.
+    ///
+    /// # Errors
+    /// In kubectl's words.
+    pub fn system(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl.run([&["--namespace", install::SYSTEM], arguments].concat())
     }
 
     /// A namespace for one test.

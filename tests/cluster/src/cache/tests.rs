@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::fs::TryLockError;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Cluster, Manifest, Member, Options, read_number, stop};
-use crate::error::Error;
+use crate::error::{Error, last_lines};
 use crate::gate;
 use crate::image::Image;
 use crate::node_spec::NodeSpec;
@@ -31,7 +31,8 @@ impl Cluster {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::Usage("namespaces, mounts and cgroups need root: start it with sudo".to_owned()));
         }
-        let Some(_turn) = turn::take(&format!("start-{}", options.name)).map_err(Error::part)? else {
+        let turn = turn::called(&format!("start-{}", options.name)).map_err(Error::part)?;
+        let Some(_turn) = turn::take(&turn).map_err(Error::part)? else {
             return Err(Error::Usage(format!(
                 "another process is starting a cluster called `{}`: wait for it",
                 options.name
@@ -247,6 +248,5 @@ fn wait(what: &str, log: &Path, mut done: impl FnMut() -> Result<bool, Error>) -
 /// The last lines of a log.
 fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_else(|error| format!("{}: {error}", log.display()));
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(15)..].join("\n")
+    last_lines(&text, 15).join("\n")
 }

@@ -202,3 +202,8 @@ fn no_two_parts_bring_a_program_of_the_same_name() {
     names.dedup();
     assert_eq!(names.len(), all);
 }
+
+#[test]
+fn the_newest_kubernetes_is_the_one_that_is_pinned() {
+    assert_eq!(minor_of(&KUBERNETES.version().unwrap()), NEWEST);
+}

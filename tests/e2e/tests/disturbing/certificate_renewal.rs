@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use cofferdam_e2e::creations::Creations;
-use cofferdam_e2e::install::SYSTEM;
+use cofferdam_e2e::install::{REPLICAS, SYSTEM};
 use cofferdam_e2e::namespace::Sessions;
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
@@ -11,21 +11,9 @@ use std::time::Duration;
 /// A kubelet takes up to 90 s to follow a Secret, the program 10 s more.
 const RENEWAL: Duration = Duration::from_mins(5);
 
-fn system(stage: &Stage, arguments: &[&str]) -> anyhow::Result<String> {
-    stage.kubectl.run([["--namespace", SYSTEM].as_slice(), arguments].concat())
-}
-
 /// What every replica says about the certificate that it serves: the second at which it expires.
 fn served(stage: &Stage) -> anyhow::Result<Vec<String>> {
-    let names = system(
-        stage,
-        &[
-            "get",
-            "pods",
-            "--selector=app.kubernetes.io/component=webhook",
-            "--output=jsonpath={.items[*].metadata.name}",
-        ],
-    )?;
+    let names = stage.system(&["get", "pods", REPLICAS, "--output=jsonpath={.items[*].metadata.name}"])?;
     let served: Vec<String> = names.split_whitespace().map(|name| expiry(stage, name)).collect::<Result<_, _>>()?;
     ensure!(served.len() == 2, "{} replicas are there", served.len());
     Ok(served)
@@ -49,13 +37,12 @@ fn no_creation_fails_while_the_certificate_is_renewed() {
             "--output=jsonpath={.webhooks[*].clientConfig.caBundle}",
         ])
     };
-    let (first, authority) = (served(&stage).unwrap(), bundle().unwrap());
+    let (mut before, authority) = (served(&stage).unwrap(), bundle().unwrap());
     let creations = Creations::start(&stage, namespace.name()).unwrap();
     // The shortest life that cert-manager takes, renewed when half a minute of it has passed.
     let patch = r#"{"spec":{"duration":"1h","renewBefore":"59m30s"}}"#;
-    system(&stage, &["patch", "certificate/cofferdam-webhook", "--type=merge", "--patch", patch]).unwrap();
+    stage.system(&["patch", "certificate/cofferdam-webhook", "--type=merge", "--patch", patch]).unwrap();
     // Twice: the first is the answer to the patch, the second a renewal by date.
-    let mut before = first.clone();
     for _ in 0..2 {
         until("every replica serves a newer certificate", RENEWAL, || {
             ensure!(creations.running(), "the client gave up");

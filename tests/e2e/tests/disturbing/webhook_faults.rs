@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use anyhow::ensure;
 use cofferdam_e2e::creations::Creations;
 use cofferdam_e2e::images::FIXTURE;
-use cofferdam_e2e::install::SYSTEM;
+use cofferdam_e2e::install::REPLICAS;
 use cofferdam_e2e::namespace::{PATIENCE, Sessions};
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
@@ -19,21 +19,14 @@ fn stage() -> (&'static Stage, MutexGuard<'static, ()>) {
 }
 
 fn system(stage: &Stage, arguments: &[&str]) -> String {
-    let mut all = vec!["--namespace", SYSTEM];
-    all.extend(arguments);
-    stage.kubectl.run(all).unwrap()
+    stage.system(arguments).unwrap()
 }
 
 /// The replicas, each as its name and its uid.
 fn replicas(stage: &Stage) -> Vec<String> {
     let list = system(
         stage,
-        &[
-            "get",
-            "pods",
-            "--selector=app.kubernetes.io/component=webhook",
-            "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{\"\\n\"}{end}",
-        ],
+        &["get", "pods", REPLICAS, "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{\"\\n\"}{end}"],
     );
     list.lines().map(str::to_owned).collect()
 }
@@ -48,7 +41,7 @@ fn without_a_webhook_sessions_are_refused_and_other_namespaces_go_on() {
     let sessions = stage.namespace("down-enforced", Sessions::Enforced);
     let ordinary = stage.namespace("down-ordinary", Sessions::None);
     system(stage, &["scale", "deployment/cofferdam-webhook", "--replicas=0"]);
-    system(stage, &["wait", "--for=delete", "pod", "--selector=app.kubernetes.io/component=webhook", "--timeout=120s"]);
+    system(stage, &["wait", "--for=delete", "pod", REPLICAS, "--timeout=120s"]);
     let image = format!("--image={FIXTURE}");
     let run = ["run", "late", &image, "--restart=Never", "--", "status"];
     let refused = sessions.ask(run, "").unwrap();
