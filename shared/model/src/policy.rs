@@ -10,16 +10,21 @@ use sha2::{Digest, Sha256};
 
 use crate::quantity::Quantity;
 
+mod bodies;
 mod check;
 mod error;
 mod file;
 mod profile;
+mod routing;
 mod suggest;
 
+pub use bodies::Bodies;
 pub use error::PolicyError;
 pub use profile::{
-    AppArmor, Ceilings, DefaultRequest, Lifetime, PodCeilings, Profile, Requests, Resources, RunAs, Scratch,
+    Allow, AppArmor, Ceilings, DefaultRequest, HostUsers, Images, Lifetime, PodCeilings, Profile, Requests, Resources,
+    RunAs, RuntimeClass, Scheduling, Scratch, SupplementalGroups, Toleration,
 };
+pub use routing::{Routing, RoutingMode};
 pub(crate) use suggest::nearest;
 
 /// The policy that ships in the manifests.
@@ -38,13 +43,30 @@ const LOG_MARGIN: &str = "64Mi";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     profiles: BTreeMap<String, Profile>,
+    trusted: Vec<String>,
+    routing: Routing,
+    bodies: Bodies,
     digest: String,
 }
 
 impl Policy {
     /// Reads and checks a policy. `file_name` is only for messages.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, PolicyError> {
-        Ok(Self { profiles: file::read(file_name, text)?, digest: digest(text) })
+        Ok(Self {
+            profiles: file::read(file_name, text)?,
+            trusted: Vec::new(),
+            routing: Routing::default(),
+            bodies: Bodies::default(),
+            digest: digest(text),
+        })
+    }
+
+    /// The same policy, with the image that holds `cofferdam-fetch`: the file does not say it, since it is the image of
+    /// whoever runs the rules.
+    #[must_use]
+    pub fn with_image(mut self, image: impl Into<String>) -> Self {
+        self.bodies.image = image.into();
+        self
     }
 
     /// The policy that holds where none is given.
@@ -63,6 +85,24 @@ impl Policy {
     /// The names of all profiles, in order.
     pub fn profile_names(&self) -> impl Iterator<Item = &str> {
         self.profiles.keys().map(String::as_str)
+    }
+
+    /// User names that may set what is otherwise written by us alone.
+    #[must_use]
+    pub fn trusted(&self) -> &[String] {
+        &self.trusted
+    }
+
+    /// Whether and how sessions get an address.
+    #[must_use]
+    pub fn routing(&self) -> &Routing {
+        &self.routing
+    }
+
+    /// How bodies get into pods.
+    #[must_use]
+    pub fn bodies(&self) -> &Bodies {
+        &self.bodies
     }
 
     /// The first 12 hex digits of the file's SHA-256: which policy hardened a pod.

@@ -112,6 +112,7 @@ impl<'f> Checker<'f> {
             resources,
             volume_types,
             scratch,
+            ..defaults
         })
     }
 
@@ -281,7 +282,8 @@ impl<'f> Checker<'f> {
                 }
             }
             let size = self.ceiling("size", Some(file.size), Quantity::ZERO)?.value;
-            scratch.push(Scratch { name: file.name.value, path: file.path.value, size, env: values(file.env) });
+            let env = values(file.env).into_iter().map(|variable| (variable, String::new())).collect();
+            scratch.push(Scratch { name: file.name.value, path: file.path.value, size, env, per_container: false });
         }
         Ok(scratch)
     }

@@ -1,11 +1,19 @@
 //! One profile: the ceilings and defaults of a session.
 
+use std::collections::BTreeMap;
+
 use super::constant;
 use crate::quantity::Quantity;
 
 /// What a session of this profile gets and may at most ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
+    /// Who may use it.
+    pub allow: Allow,
+    /// Which images may run, and how they are pulled.
+    pub images: Images,
+    /// Where pods may run.
+    pub scheduling: Scheduling,
     /// cpu, memory and ephemeral storage of each container.
     pub resources: Resources,
     /// What all containers of a pod may be together.
@@ -26,6 +34,105 @@ pub struct Profile {
     pub sysctls: Vec<String>,
     /// Audiences that a projected service account token may have; the API server's own never is among them.
     pub token_audiences: Vec<String>,
+    /// Whether a pod may share the node's user namespace.
+    pub host_users: HostUsers,
+    /// Whether groups that an image's `/etc/group` names reach the process.
+    pub supplemental_groups: SupplementalGroups,
+    /// Whether `spec.hostAliases` may be used.
+    pub host_aliases: bool,
+    /// What the first container runs if it names neither command nor arguments and the pod names an entry;
+    /// `$(ENTRY)` in it stands for the entry's path. Empty for nothing.
+    pub command: Vec<String>,
+    /// Whether pods wait with Ready for their address, where routing is on.
+    pub readiness_gate: bool,
+}
+
+/// Who may use a profile. Empty lists ask for nothing; a user has to be in one of `users` and `groups`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allow {
+    /// Namespaces, `*` standing for any text.
+    pub namespaces: Vec<String>,
+    /// User names, as the API server authenticates them.
+    pub users: Vec<String>,
+    /// Groups.
+    pub groups: Vec<String>,
+}
+
+/// Which images may run, and how they are pulled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Patterns of references in full (`docker.io/library/python:3.12`): `*` stands for text within a part, `**` for
+    /// any text; a pattern without tag and digest means all of them. Empty allows none.
+    pub allowed: Vec<String>,
+    /// Whether an image has to be named by its digest.
+    pub digest_only: bool,
+    /// Whether images are always pulled, so that who has no right to one cannot use a node's copy.
+    pub always_pull: bool,
+}
+
+/// Where pods may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduling {
+    /// Runtime classes that may be used. The first is what a pod gets that names none, if `inject_runtime_class`.
+    pub runtime_classes: Vec<RuntimeClass>,
+    /// Whether a pod that names no runtime class gets the first.
+    pub inject_runtime_class: bool,
+    /// Schedulers that a pod may name, besides `default-scheduler`.
+    pub scheduler_names: Vec<String>,
+    /// Put into every pod.
+    pub node_selector: BTreeMap<String, String>,
+    /// Labels of nodes that a pod may choose by, in a node selector or node affinity.
+    pub node_labels: Vec<String>,
+    /// Put into every pod.
+    pub tolerations: Vec<Toleration>,
+    /// What a pod may bring besides.
+    pub allowed_tolerations: Vec<Toleration>,
+    /// Put into every pod, beside its own.
+    pub image_pull_secrets: Vec<String>,
+    /// The most that a pod's resolved priority may be.
+    pub max_priority: i64,
+}
+
+/// A runtime class, and what its `scheduling` puts into pods, which the API server does before a webhook sees them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeClass {
+    /// Its name.
+    pub name: String,
+    /// Its node selector.
+    pub node_selector: BTreeMap<String, String>,
+    /// Its tolerations.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// A toleration, as in a pod. As a pattern, a missing key, value or effect is what it is in a pod: any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Toleration {
+    /// The taint's key; without one, every taint.
+    pub key: Option<String>,
+    /// `Exists` (true) or `Equal` (false).
+    pub exists: bool,
+    /// The taint's value, for `Equal`.
+    pub value: Option<String>,
+    /// The taint's effect; without one, every effect.
+    pub effect: Option<String>,
+}
+
+/// What to do about the node's user namespace (Kubernetes: User Namespaces).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostUsers {
+    /// Nothing: not every node can give a pod its own.
+    Leave,
+    /// `hostUsers: false` in every pod.
+    Never,
+}
+
+/// What to do about groups that an image's `/etc/group` gives the user (Kubernetes: supplementalGroupsPolicy).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SupplementalGroups {
+    /// Nothing: a node whose runtime does not know the field refuses pods that ask for it.
+    Leave,
+    /// `supplementalGroupsPolicy: Strict` in every pod.
+    Strict,
 }
 
 /// Ceilings and defaults of one container.
@@ -102,7 +209,7 @@ pub struct RunAs {
     pub fs_group: i64,
 }
 
-/// A writable directory, kept in a sized `emptyDir` that the containers of a pod share.
+/// A writable directory, kept in a sized `emptyDir`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scratch {
     /// The volume is `cofferdam-<name>`.
@@ -111,8 +218,10 @@ pub struct Scratch {
     pub path: String,
     /// `sizeLimit` of the volume.
     pub size: Quantity,
-    /// Environment variables that are set to the path.
-    pub env: Vec<String>,
+    /// Environment variables, and the place below the path that each is set to; empty for the path itself.
+    pub env: Vec<(String, String)>,
+    /// Whether each container has a directory of its own in it, by subPath, or all share one.
+    pub per_container: bool,
 }
 
 /// What to do where a pod says nothing about AppArmor.
@@ -127,24 +236,55 @@ pub enum AppArmor {
 impl Default for Profile {
     fn default() -> Self {
         Self {
+            allow: Allow::default(),
+            images: Images { allowed: vec!["**".to_owned()], digest_only: false, always_pull: false },
+            scheduling: Scheduling::default(),
             resources: Resources::default(),
             pod: PodCeilings { containers: 4, sum: 4 },
             lifetime: Lifetime { deadline_seconds: 3600, grace_seconds: 30 },
             run_as: RunAs { user: 1000, group: 1000, fs_group: 1000 },
             volume_types: RESTRICTED_VOLUME_TYPES.map(str::to_owned).to_vec(),
             scratch: vec![
-                Scratch { name: "tmp".to_owned(), path: "/tmp".to_owned(), size: constant("256Mi"), env: Vec::new() },
+                Scratch {
+                    name: "tmp".to_owned(),
+                    path: "/tmp".to_owned(),
+                    size: constant("256Mi"),
+                    env: Vec::new(),
+                    per_container: false,
+                },
                 Scratch {
                     name: "home".to_owned(),
                     path: "/home/session".to_owned(),
                     size: constant("256Mi"),
-                    env: vec!["HOME".to_owned()],
+                    env: vec![("HOME".to_owned(), String::new())],
+                    per_container: false,
                 },
             ],
             seccomp_localhost_profiles: Vec::new(),
             app_armor: AppArmor::Leave,
             sysctls: Vec::new(),
             token_audiences: Vec::new(),
+            host_users: HostUsers::Leave,
+            supplemental_groups: SupplementalGroups::Leave,
+            host_aliases: true,
+            command: Vec::new(),
+            readiness_gate: true,
+        }
+    }
+}
+
+impl Default for Scheduling {
+    fn default() -> Self {
+        Self {
+            runtime_classes: Vec::new(),
+            inject_runtime_class: false,
+            scheduler_names: Vec::new(),
+            node_selector: BTreeMap::new(),
+            node_labels: vec!["kubernetes.io/arch".to_owned(), "kubernetes.io/os".to_owned()],
+            tolerations: Vec::new(),
+            allowed_tolerations: Vec::new(),
+            image_pull_secrets: Vec::new(),
+            max_priority: 0,
         }
     }
 }

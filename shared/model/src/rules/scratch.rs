@@ -83,11 +83,18 @@ fn parts(path: &str) -> Vec<&str> {
 
 fn mount(pod: &mut Draft, container: &Container, scratch: &Scratch) {
     let mounts = container.path.at(&["volumeMounts"]);
-    pod.append(&mounts, json!({ "name": volume_name(scratch), "mountPath": scratch.path }));
+    let mut mount = json!({ "name": volume_name(scratch), "mountPath": scratch.path });
+    if scratch.per_container
+        && let Some(name) = pod.text(&container.path.at(&["name"]))
+    {
+        mount["subPath"] = name.into();
+    }
+    pod.append(&mounts, mount);
     let env = container.path.at(&["env"]);
-    for variable in &scratch.env {
+    for (variable, place) in &scratch.env {
         if !is_named(pod, &env, variable) {
-            pod.append(&env, json!({ "name": variable, "value": scratch.path }));
+            let value = if place.is_empty() { scratch.path.clone() } else { format!("{}/{place}", scratch.path) };
+            pod.append(&env, json!({ "name": variable, "value": value }));
         }
     }
 }
