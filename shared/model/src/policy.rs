@@ -14,12 +14,18 @@ mod bodies;
 mod check;
 mod error;
 mod file;
+mod image_pattern;
+mod kubernetes;
+mod params;
 mod profile;
 mod routing;
 mod suggest;
 
 pub use bodies::Bodies;
 pub use error::PolicyError;
+pub use image_pattern::matches as image_matches;
+pub(crate) use kubernetes::SAFE_SYSCTLS;
+pub use params::{params, params_config_map};
 pub use profile::{
     Allow, AppArmor, Ceilings, DefaultRequest, HostUsers, Images, Lifetime, PodCeilings, Profile, Requests, Resources,
     RunAs, RuntimeClass, Scheduling, Scratch, SupplementalGroups, Toleration,

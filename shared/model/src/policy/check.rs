@@ -9,6 +9,7 @@ use super::{
         Amount, AppArmorFile, EachRequest, Given, LifetimeFile, PodFile, ProfileFile, RequestFile, RequestsFile,
         ResourcesFile, RunAsFile, ScratchFile,
     },
+    kubernetes::VOLUME_TYPES,
     suggest::nearest,
 };
 use crate::{keys, quantity::Quantity};
@@ -18,40 +19,6 @@ const MOST: i64 = i32::MAX as i64;
 
 /// Longest DNS label, and so the longest volume name or label value.
 const LABEL: usize = 63;
-
-/// Every volume type there is, to catch slips of the pen (Kubernetes 1.37, `VolumeSource`).
-const VOLUME_TYPES: [&str; 30] = [
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cephfs",
-    "cinder",
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "fc",
-    "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "gitRepo",
-    "glusterfs",
-    "hostPath",
-    "image",
-    "iscsi",
-    "nfs",
-    "persistentVolumeClaim",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "projected",
-    "quobyte",
-    "rbd",
-    "scaleIO",
-    "secret",
-    "storageos",
-    "vsphereVolume",
-];
 
 /// Turns what a file says into checked profiles.
 pub(super) struct Checker<'f> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::constant;
+use super::{constant, kubernetes::RESTRICTED_VOLUME_TYPES};
 use crate::quantity::Quantity;
 
 /// What a session of this profile gets and may at most ask for.
@@ -61,8 +61,8 @@ pub struct Allow {
 /// Which images may run, and how they are pulled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Patterns of references in full (`docker.io/library/python:3.12`): `*` stands for text within a part, `**` for
-    /// any text; a pattern without tag and digest means all of them. Empty allows none.
+    /// Patterns of references in full (`docker.io/library/python:3.12`), as [`image_matches`](super::image_matches) reads them. Empty
+    /// allows none.
     pub allowed: Vec<String>,
     /// Whether an image has to be named by its digest.
     pub digest_only: bool,
@@ -303,16 +303,3 @@ impl Default for Resources {
         }
     }
 }
-
-/// Volume types that PodSecurity `restricted` admits (Kubernetes 1.34 to 1.37).
-pub(super) const RESTRICTED_VOLUME_TYPES: [&str; 9] = [
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "image",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-];

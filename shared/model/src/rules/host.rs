@@ -8,6 +8,7 @@ use super::{Refuse, Rule};
 use crate::{
     harden::Context,
     pod::{Draft, Path},
+    policy::SAFE_SYSCTLS,
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -17,24 +18,6 @@ pub(super) const RULE: Rule = Rule {
     source: "Pod Security Standards: Host Namespaces, Host Ports, Sysctls, HostProcess; Kubernetes: nodeName",
     apply,
 };
-
-/// Sysctls that Kubernetes calls safe, up to 1.37 (Kubernetes: Using sysctls in a Kubernetes Cluster).
-const SAFE_SYSCTLS: [&str; 14] = [
-    "kernel.shm_rmid_forced",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.ip_local_reserved_ports",
-    "net.ipv4.ip_unprivileged_port_start",
-    "net.ipv4.ping_group_range",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_keepalive_intvl",
-    "net.ipv4.tcp_keepalive_probes",
-    "net.ipv4.tcp_keepalive_time",
-    "net.ipv4.tcp_notsent_lowat",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_wmem",
-];
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let spec = Path::of(&["spec"]);
