@@ -24,7 +24,7 @@
 use std::time::Duration;
 
 use cofferdam_model::policy::Policy;
-use cofferdam_model::{Hardened, Request as Creation, Scope, User, Verdict, audit, harden};
+use cofferdam_model::{Hardened, Operation, Request as Question, Scope, User, Verdict, changes_annotation, harden};
 use cofferdam_runtime::http::{BodyError, Budget, Reply, body, reply};
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -151,11 +151,12 @@ pub fn decide(entry: Entry, scope: Scope, review: &Review<'_>, policy: &Policy) 
         }
     };
     let verdict = harden(
-        &Creation {
-            uid: &review.uid,
+        &Question {
+            uid: Some(&review.uid),
             namespace: &review.namespace,
             scope,
             user: User { name: &review.user_info.username, groups: &review.user_info.groups },
+            operation: Operation::Create,
             pod: &pod,
         },
         policy,
@@ -165,6 +166,11 @@ pub fn decide(entry: Entry, scope: Scope, review: &Review<'_>, policy: &Policy) 
         Verdict::Untouched(why) => {
             let outcome = Outcome::from(why);
             Decision { outcome, answer: Answer::allow(&review.uid), record: record.named(outcome), patch_bytes: None }
+        }
+        Verdict::Advised(advice) => {
+            let mut answer = Answer::allow(&review.uid);
+            answer.set_warnings(advice.warnings);
+            Decision { outcome: Outcome::Hardened, answer, record, patch_bytes: None }
         }
         Verdict::Hardened(hardened) => hardened_as(review, hardened, policy, record),
         Verdict::Refused(refusal) => {
@@ -179,11 +185,13 @@ fn hardened_as(review: &Review<'_>, hardened: Hardened, policy: &Policy, record:
     let mut answer = Answer::allow(&review.uid);
     let patch = &hardened.patch;
     let patch_bytes = (!patch.is_empty()).then(|| answer.set_patch(patch));
-    answer.annotate("session", hardened.session.as_str());
+    if let Some(session) = &hardened.session {
+        answer.annotate("session", session.as_str());
+    }
     answer.annotate("profile", hardened.profile);
     answer.annotate("policy", policy.digest());
     // Not what the pod carries: its author can write there.
-    if let Some(changes) = audit(&hardened.changes) {
+    if let Some(changes) = changes_annotation(&hardened.changes) {
         answer.annotate("changes", changes);
     }
     answer.set_warnings(hardened.warnings);

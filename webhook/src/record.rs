@@ -61,9 +61,9 @@ impl Record {
     #[must_use]
     pub fn of_verdict(mut self, verdict: &Verdict) -> Self {
         match verdict {
-            Verdict::Untouched(_) => {}
+            Verdict::Untouched(_) | Verdict::Advised(_) => {}
             Verdict::Hardened(Hardened { changes, session, profile, .. }) => {
-                session.as_str().clone_into(&mut self.session);
+                self.session = session.as_ref().map(ToString::to_string).unwrap_or_default();
                 profile.clone_into(&mut self.profile);
                 self.rules = list(changes.iter().map(|change| change.rule));
                 self.paths = list(changes.iter().map(|change| change.path.as_str()));

@@ -2,17 +2,18 @@
 
 use serde_json::Value;
 
-pub use crate::{
-    change::{Action, Change, Told},
-    refusal::{Reason, Refusal},
-};
 use crate::{
+    audit::loosened,
     keys,
-    pod::{Draft, Path},
+    pod::{Draft, List, Path},
     policy::{Policy, Profile, nearest},
     rules::RULES,
     session::SessionId,
-    warning::warnings,
+    warning::{advice, warnings},
+};
+pub use crate::{
+    change::{Action, Change, Told},
+    refusal::{Reason, Refusal},
 };
 
 /// Which webhook entry brought the pod.
@@ -20,22 +21,55 @@ use crate::{
 pub enum Scope {
     /// The namespace is labelled `enforced`: every pod in it becomes a session.
     Enforced,
+    /// The namespace is labelled `warn`: what would happen to a pod is told, and nothing is done.
+    Warn,
     /// Any other namespace: a pod becomes a session by its own label.
     Labelled,
 }
 
-/// A pod about to be created.
+/// What is about to happen to a pod.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// It is created.
+    Create,
+    /// It is the template that a workload makes pods from, as `{"metadata": …, "spec": …}`.
+    Template(Template),
+    /// A live pod gets containers for debugging (subresource `ephemeralcontainers`). The new ones are hardened.
+    AddEphemeralContainers {
+        /// The pod before.
+        old: &'a Value,
+    },
+    /// A live pod is changed in place, its resources (subresource `resize`) or anything else that an update may
+    /// change. What is no looser than before is allowed; nothing is patched.
+    Update {
+        /// The pod before.
+        old: &'a Value,
+    },
+}
+
+/// What a workload's controller forbids in its template. Its pods get that when they are admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// A Deployment's and its like: restarted always, without a deadline.
+    RunsForever,
+    /// A Job's: it may have a deadline, and its restart policy is the Job's affair.
+    RunsToCompletion,
+}
+
+/// A question about a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The uid of the admission request; a missing session id is derived from it.
-    pub uid: &'a str,
+    /// The uid of the admission request; a missing session id is derived from it. Without a uid none is made up.
+    pub uid: Option<&'a str>,
     /// The namespace of the request. The one in the object is not believed.
     pub namespace: &'a str,
     /// Which webhook entry brought the pod.
     pub scope: Scope,
     /// Who asks.
     pub user: User<'a>,
-    /// The pod as the API server sent it.
+    /// What is about to happen.
+    pub operation: Operation<'a>,
+    /// The pod as it is to be.
     pub pod: &'a Value,
 }
 
@@ -51,12 +85,14 @@ pub struct User<'a> {
 /// What becomes of a pod.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// It is none of our business.
+    /// It is let through as it is.
     Untouched(Untouched),
     /// It may be created in this form.
     Hardened(Hardened),
-    /// It may not be created.
+    /// It may not be created or changed like that.
     Refused(Refusal),
+    /// It is let through as it is, and this is what would happen to it in an enforced namespace.
+    Advised(Advice),
 }
 
 /// Why a pod is let through as it is.
@@ -68,6 +104,8 @@ pub enum Untouched {
     ExemptNamespace,
     /// A kubelet shows the API server a static pod that already runs.
     MirrorPod,
+    /// The update loosens nothing.
+    NothingLoosened,
 }
 
 /// A hardened pod.
@@ -81,10 +119,19 @@ pub struct Hardened {
     pub warnings: Vec<String>,
     /// Everything that was changed, in the order it was.
     pub changes: Vec<Change>,
-    /// The session's id.
-    pub session: SessionId,
+    /// The session's id; none where the pod brings none and the request has no uid.
+    pub session: Option<SessionId>,
     /// The name of the profile it was hardened by.
     pub profile: String,
+}
+
+/// What would become of a pod.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// One for each field that would be tightened or is a reason to refuse, ready for the answer.
+    pub warnings: Vec<String>,
+    /// Whether the pod would be refused.
+    pub would_refuse: bool,
 }
 
 /// What the rules go by.
@@ -93,10 +140,27 @@ pub(crate) struct Context<'a> {
     pub(crate) profile_name: &'a str,
     pub(crate) profile: &'a Profile,
     /// The id that the pod brings, or the one derived for it.
-    pub(crate) session: &'a SessionId,
+    pub(crate) session: Option<&'a SessionId>,
+    pub(crate) occasion: Occasion,
+    pub(crate) namespace: &'a str,
+    /// Who asks; nobody where a live pod is looked at.
+    pub(crate) user: Option<User<'a>>,
 }
 
-/// Decides about a pod that is about to be created.
+/// On which occasion the rules are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// A pod is about to be created.
+    Creation,
+    /// A workload's template is looked at.
+    Template(Template),
+    /// New ephemeral containers are about to be added; nothing else is in view.
+    Debugging,
+    /// A pod is there, and is only looked at.
+    Audit,
+}
+
+/// Decides about a pod.
 #[must_use]
 pub fn harden(request: &Request<'_>, policy: &Policy) -> Verdict {
     if keys::EXEMPT_NAMESPACES.contains(&request.namespace) {
@@ -107,34 +171,101 @@ pub fn harden(request: &Request<'_>, policy: &Policy) -> Verdict {
         return Verdict::Untouched(Untouched::NotASession);
     }
     let mirror = Path::of(&["metadata", "annotations", keys::MIRROR_POD]);
-    if draft.is_set(&mirror) {
-        if request.user.groups.iter().any(|group| group == keys::KUBELETS) {
-            return Verdict::Untouched(Untouched::MirrorPod);
-        }
-        draft.refuse(&mirror, "marks the mirror of a static pod, which only a kubelet may create; remove it");
+    if draft.is_set(&mirror) && request.user.groups.iter().any(|group| group == keys::KUBELETS) {
+        return Verdict::Untouched(Untouched::MirrorPod);
     }
+    let verdict = match request.operation {
+        Operation::Create => run(draft, request, policy, Occasion::Creation),
+        Operation::Template(template) => run(draft, request, policy, Occasion::Template(template)),
+        Operation::AddEphemeralContainers { old } => add_ephemeral_containers(draft, old, request, policy),
+        Operation::Update { old } => match loosened(old, request.pod, policy) {
+            reasons if reasons.is_empty() => Verdict::Untouched(Untouched::NothingLoosened),
+            reasons => Verdict::Refused(Refusal { reasons }),
+        },
+    };
+    if request.scope == Scope::Warn { advised(verdict) } else { verdict }
+}
+
+fn run(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Occasion) -> Verdict {
     draft.find_containers();
-    let session = session_id(&mut draft, request.uid);
-    let profile_name = draft.text(&label(keys::PROFILE)).unwrap_or_else(|| keys::DEFAULT_PROFILE.to_owned());
-    let Some(profile) = policy.profile(&profile_name) else {
-        draft.refuse(&label(keys::PROFILE), unknown_profile(&profile_name, policy));
+    finish(draft, request, policy, occasion)
+}
+
+fn add_ephemeral_containers(mut draft: Draft, old: &Value, request: &Request<'_>, policy: &Policy) -> Verdict {
+    draft.find_containers();
+    let names: Vec<&Value> = old["spec"][List::EphemeralContainers.key()]
+        .as_array()
+        .map(|items| items.iter().map(|container| &container["name"]).collect())
+        .unwrap_or_default();
+    let added: Vec<Path> = draft
+        .containers()
+        .iter()
+        .filter(|container| container.list == List::EphemeralContainers)
+        .filter(|container| !draft.value(&container.path.at(&["name"])).is_some_and(|name| names.contains(&&name)))
+        .map(|container| container.path.clone())
+        .collect();
+    draft.look_only_at(|container| added.contains(&container.path));
+    finish(draft, request, policy, Occasion::Debugging)
+}
+
+/// Runs the rules over a pod whose containers are known.
+fn finish(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Occasion) -> Verdict {
+    let Some(Ran { session, profile }) =
+        walk(&mut draft, policy, occasion, request.namespace, request.uid, Some(request.user))
+    else {
         return Verdict::Refused(draft.into_refusal());
     };
-    let context = Context { policy, profile_name: &profile_name, profile, session: &session };
-    for rule in RULES {
-        draft.enter(rule.name);
-        (rule.apply)(&mut draft, &context);
-    }
     match draft.finish() {
         Err(refusal) => Verdict::Refused(refusal),
-        Ok((pod, changes)) => Verdict::Hardened(Hardened {
-            patch: json_patch::diff(request.pod, &pod),
-            warnings: warnings(&changes),
-            pod,
-            changes,
-            session,
-            profile: profile_name,
-        }),
+        Ok((pod, patch, changes)) => {
+            Verdict::Hardened(Hardened { patch, warnings: warnings(&changes), pod, changes, session, profile })
+        }
+    }
+}
+
+/// What the rules went by.
+pub(crate) struct Ran {
+    pub(crate) session: Option<SessionId>,
+    pub(crate) profile: String,
+}
+
+/// Runs the rules; `None` where the pod's profile is not there, which is then a reason against it.
+pub(crate) fn walk(
+    draft: &mut Draft,
+    policy: &Policy,
+    occasion: Occasion,
+    namespace: &str,
+    uid: Option<&str>,
+    user: Option<User<'_>>,
+) -> Option<Ran> {
+    let mirror = Path::of(&["metadata", "annotations", keys::MIRROR_POD]);
+    if draft.is_set(&mirror) {
+        draft.refuse(&mirror, "marks the mirror of a static pod, which only a kubelet may create; remove it");
+    }
+    let session = session_id(draft, uid);
+    let profile_name = draft.text(&label(keys::PROFILE)).unwrap_or_else(|| keys::DEFAULT_PROFILE.to_owned());
+    let Some(profile) = policy.profile(&profile_name) else {
+        draft.look_at_everything();
+        draft.refuse(&label(keys::PROFILE), unknown_profile(&profile_name, policy));
+        return None;
+    };
+    let context =
+        Context { policy, profile_name: &profile_name, profile, session: session.as_ref(), occasion, namespace, user };
+    for rule in RULES {
+        if occasion != Occasion::Audit || rule.audits {
+            draft.enter(rule.name);
+            (rule.apply)(draft, &context);
+        }
+    }
+    Some(Ran { session, profile: profile_name })
+}
+
+/// What would have been done, told instead of done.
+fn advised(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Untouched(_) | Verdict::Advised(_) => verdict,
+        Verdict::Hardened(_) => Verdict::Advised(Advice { warnings: advice(&verdict, ""), would_refuse: false }),
+        Verdict::Refused(_) => Verdict::Advised(Advice { warnings: advice(&verdict, ""), would_refuse: true }),
     }
 }
 
@@ -144,13 +275,13 @@ fn label(key: &'static str) -> Path {
 
 /// The id that the pod brings, or one derived for it; a bad one is refused, and the derived one stands in so that the
 /// rules can name what else is wrong.
-fn session_id(draft: &mut Draft, request_uid: &str) -> SessionId {
+fn session_id(draft: &mut Draft, request_uid: Option<&str>) -> Option<SessionId> {
     let brought = draft.text(&label(keys::SESSION)).filter(|id| !id.is_empty());
     brought
         .and_then(|id| {
             SessionId::parse(&id).map_err(|error| draft.refuse(&label(keys::SESSION), error.to_string())).ok()
         })
-        .unwrap_or_else(|| SessionId::derive(request_uid))
+        .or_else(|| request_uid.map(SessionId::derive))
 }
 
 fn unknown_profile(name: &str, policy: &Policy) -> String {

@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! AdmissionReview ──▶ harden::Request ──┐
-//!                                       ├─▶ harden() ──▶ Verdict: Untouched | Hardened (pod, patch, warnings) | Refused
-//! policy.yaml ──────▶ policy::Policy  ──┘       │
-//!                                               └─ walks rules::RULES, each one file in `rules/`
+//!                                       ├─▶ harden() ─▶ Verdict: Untouched | Hardened (pod, patch, warnings) | Refused
+//! policy.yaml ──────▶ policy::Policy  ──┤      └─ walks rules::RULES, each one file in `rules/`
+//!                                       │      ┌─ walks them as well, only looking
+//! a live pod ───────────────────────────┴─▶ audit() ──▶ Reasons
 //! ```
 //!
 //! A pod stays the JSON that came in: rules read and edit it through `pod::Draft`, which writes down every edit as it
 //! is made. Warnings and recorded changes are rendered from those notes, so they cannot tell another story than the
 //! patch does.
 
+pub mod audit;
 pub mod harden;
 pub mod keys;
 pub mod policy;
@@ -19,6 +21,7 @@ pub mod rules;
 pub mod session;
 
 mod change;
+mod glob;
 mod pod;
 mod record;
 mod refusal;
@@ -27,5 +30,10 @@ mod warning;
 #[cfg(test)]
 mod testing;
 
-pub use harden::{Action, Change, Hardened, Reason, Refusal, Request, Scope, Told, Untouched, User, Verdict, harden};
-pub use record::audit;
+pub use audit::audit;
+pub use harden::{
+    Action, Advice, Change, Hardened, Operation, Reason, Refusal, Request, Scope, Template, Told, Untouched, User,
+    Verdict, harden,
+};
+pub use record::changes_annotation;
+pub use warning::advice;

@@ -6,14 +6,17 @@
 
 use std::{collections::HashSet, rc::Rc};
 
+use json_patch::Patch;
 use serde_json::Value;
 
+use self::patch::Operations;
 use crate::{
     change::Change,
     refusal::{Reason, Refusal},
 };
 
 mod edit;
+mod patch;
 mod path;
 mod read;
 
@@ -24,11 +27,19 @@ pub(crate) struct Draft {
     root: Value,
     containers: Rc<[Container]>,
     rule: &'static str,
+    operations: Operations,
     changes: Vec<Change>,
     reasons: Vec<Reason>,
     /// Field and message of every reason, so that none is said twice.
     said: HashSet<(String, String)>,
+    /// Where the pod may still be changed; `None` for everywhere.
+    view: Option<Vec<Path>>,
+    /// For an audit: every change and every reason, with what the field held.
+    findings: Option<Vec<Finding>>,
 }
+
+/// What an audit finds: what is wrong, and what the field held.
+pub(crate) type Finding = (Reason, Value);
 
 /// More containers than this are not looked at; no node could run them.
 const MOST_CONTAINERS: usize = 256;
@@ -56,7 +67,7 @@ pub(crate) enum List {
 impl List {
     const ALL: [Self; 3] = [Self::Containers, Self::InitContainers, Self::EphemeralContainers];
 
-    fn key(self) -> &'static str {
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Containers => "containers",
             Self::InitContainers => "initContainers",
@@ -72,10 +83,35 @@ impl Draft {
             root: pod.clone(),
             containers: Rc::from([]),
             rule: "pod",
+            operations: Operations::default(),
             changes: Vec::new(),
             reasons: Vec::new(),
             said: HashSet::new(),
+            view: None,
+            findings: None,
         }
+    }
+
+    /// Begins an audit: findings are kept, with what the fields held.
+    pub(crate) fn audit(pod: &Value) -> Self {
+        Self { findings: Some(Vec::new()), ..Self::new(pod) }
+    }
+
+    /// From here on only these containers are in view: no rule walks, changes or refuses anything else. The rest of a
+    /// live pod cannot be changed any more.
+    pub(crate) fn look_only_at(&mut self, is_in_view: impl Fn(&Container) -> bool) {
+        let containers: Vec<Container> = self.containers.iter().filter(|at| is_in_view(at)).cloned().collect();
+        self.view = Some(containers.iter().map(|container| container.path.clone()).collect());
+        self.containers = containers.into();
+    }
+
+    /// Takes everything into view again.
+    pub(crate) fn look_at_everything(&mut self) {
+        self.view = None;
+    }
+
+    fn is_in_view(&self, path: &Path) -> bool {
+        self.view.as_ref().is_none_or(|view| view.iter().any(|within| path.is_within(within)))
     }
 
     /// Finds the containers, in the order of [`List`]; what is no pod at all is refused.
@@ -115,9 +151,17 @@ impl Draft {
 
     /// Notes that the pod cannot be made safe, and why; said once for each field and sentence.
     pub(crate) fn refuse(&mut self, field: &Path, message: impl Into<String>) {
-        let (field, message) = (field.to_string(), message.into());
+        if !self.is_in_view(field) {
+            return;
+        }
+        let (path, field, message) = (field, field.to_string(), message.into());
         if self.said.insert((field.clone(), message.clone())) {
-            self.reasons.push(Reason { rule: self.rule, field, message });
+            let reason = Reason { rule: self.rule, field, message };
+            if self.findings.is_some() {
+                let held = self.value(path).unwrap_or_default();
+                self.findings.get_or_insert_default().push((reason.clone(), held));
+            }
+            self.reasons.push(reason);
         }
     }
 
@@ -136,9 +180,18 @@ impl Draft {
         Refusal { reasons: self.reasons }
     }
 
-    /// The changed pod and what was changed, or the reasons against it.
-    pub(crate) fn finish(self) -> Result<(Value, Vec<Change>), Refusal> {
-        if self.is_refused() { Err(self.into_refusal()) } else { Ok((self.root, self.changes)) }
+    /// What an audit found.
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
+        self.findings.unwrap_or_default()
+    }
+
+    /// The changed pod, the patch that makes it and what was changed, or the reasons against it.
+    pub(crate) fn finish(self) -> Result<(Value, Patch, Vec<Change>), Refusal> {
+        if self.is_refused() {
+            Err(self.into_refusal())
+        } else {
+            Ok((self.root, self.operations.into_patch(), self.changes))
+        }
     }
 }
 

@@ -24,7 +24,7 @@ const REST: usize = r#",{"more":18446744073709551615}"#.len();
 
 /// What one pass did, as the audit log gets it; `None` where it did nothing.
 #[must_use]
-pub fn audit(changes: &[Change]) -> Option<String> {
+pub fn changes_annotation(changes: &[Change]) -> Option<String> {
     (!changes.is_empty()).then(|| Record::default().with(changes).to_string())
 }
 

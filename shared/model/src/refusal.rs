@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::change::{Action, Change};
+
 /// At most this many reasons are spelled out; a pod with more is hostile, and an answer has to stay readable.
 const SPELLED_OUT: usize = 100;
 
@@ -14,6 +16,20 @@ pub struct Reason {
     pub field: String,
     /// What is wrong and what to do; never holds a value that could be secret.
     pub message: String,
+}
+
+impl Reason {
+    /// What an audit says of a field that a rule would have changed.
+    pub(crate) fn of(change: &Change) -> Self {
+        let message = match (&change.old, &change.new) {
+            (Some(old), Some(new)) => format!("is {old}, must be {new}"),
+            (Some(old), None) => format!("is {old}, which is not allowed"),
+            (None, Some(new)) => format!("must be {new}"),
+            (None, None) if change.action == Action::Inject => "is missing or must not be there".to_owned(),
+            (None, None) => "is not allowed".to_owned(),
+        };
+        Self { rule: change.rule, field: change.path.clone(), message }
+    }
 }
 
 /// All reasons against a pod. Displays as one line that names each with its field.

@@ -10,6 +10,7 @@ mod host;
 mod lifetime;
 mod marks;
 mod privilege;
+mod profile;
 mod read_only_root;
 mod reserved_names;
 mod resources;
@@ -31,6 +32,12 @@ pub struct Rule {
     pub effects: &'static [Effect],
     /// Where it comes from: the Pod Security Standards' control or the page of the Kubernetes documentation.
     pub source: &'static str,
+    /// Reports of people who met what it prevents, or what a rule like it got wrong.
+    pub reports: &'static [&'static str],
+    /// Whether the admission policies in the manifests hold it too, without the webhook.
+    pub cel: Cel,
+    /// Whether a live pod is audited by it; what only a creation can settle is not.
+    pub audits: bool,
     /// Reads and edits the pod.
     pub(crate) apply: fn(&mut Draft, &Context<'_>),
 }
@@ -46,10 +53,23 @@ pub enum Effect {
     Refuse,
 }
 
+/// Whether an admission policy holds a rule too, by expressions that the API server evaluates itself (CEL).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cel {
+    /// It holds all of it.
+    Stated,
+    /// It holds all but this.
+    But(&'static str),
+    /// It cannot hold it, and why.
+    WebhookOnly(&'static str),
+}
+
+use Cel::{Stated, WebhookOnly};
 use Effect::{Inject, Refuse, Tighten};
 
 /// All rules, in the order they run.
 pub const RULES: &[Rule] = &[
+    profile::RULE,
     host::RULE,
     volume_types::RULE,
     reserved_names::RULE,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     change::{Action, Change},
-    harden::{Context, Hardened, Refusal, Request, Scope, User, Verdict, harden},
+    harden::{Context, Hardened, Occasion, Operation, Refusal, Request, Scope, User, Verdict, harden},
     pod::Draft,
     policy::{Policy, Profile},
     rules::Rule,
@@ -14,6 +14,12 @@ use crate::{
 
 /// The uid of every request in these tests.
 pub(crate) const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
+
+/// The namespace of every request in these tests.
+pub(crate) const NAMESPACE: &str = "cofferdam-sessions";
+
+/// Who asks in these tests.
+pub(crate) const JANE: User<'static> = User { name: "jane", groups: &[] };
 
 /// A pod with this spec.
 pub(crate) fn pod(spec: Value) -> Value {
@@ -54,14 +60,28 @@ pub(crate) fn apply_with(rule: &Rule, pod: &Value, profile: &Profile) -> Result<
 /// Runs several rules of this profile.
 pub(crate) fn apply_all(rules: &[Rule], pod: &Value, profile: &Profile) -> Result<Applied, Refusal> {
     let policy = Policy::built_in();
-    let context = Context { policy: &policy, profile_name: "default", profile, session: &SessionId::derive(UID) };
+    let session = SessionId::derive(UID);
+    let context = Context {
+        policy: &policy,
+        profile_name: "default",
+        profile,
+        session: Some(&session),
+        occasion: Occasion::Creation,
+        namespace: NAMESPACE,
+        user: Some(JANE),
+    };
     let mut draft = Draft::new(pod);
     draft.find_containers();
     for rule in rules {
         draft.enter(rule.name);
         (rule.apply)(&mut draft, &context);
     }
-    let (pod, changes) = draft.finish()?;
+    let (hardened, patch, changes) = draft.finish()?;
+    // Whatever a rule does, the patch does it too.
+    let mut patched = pod.clone();
+    assert!(json_patch::patch(&mut patched, &patch).is_ok(), "{patch:?}");
+    assert_eq!(patched, hardened, "{patch:?}");
+    let pod = hardened;
     Ok(Applied { pod, warnings: warnings(&changes), changes })
 }
 
@@ -72,9 +92,19 @@ pub(crate) fn fields(refusal: &Refusal) -> Vec<&str> {
 
 /// The verdict about a pod in an enforced namespace, by the built-in policy.
 pub(crate) fn verdict(pod: &Value) -> Verdict {
-    let user = User { name: "jane", groups: &[] };
-    let request = Request { uid: UID, namespace: "cofferdam-sessions", scope: Scope::Enforced, user, pod };
-    harden(&request, &Policy::built_in())
+    harden(&create(pod), &Policy::built_in())
+}
+
+/// The request to create a pod in an enforced namespace.
+pub(crate) fn create(pod: &Value) -> Request<'_> {
+    Request {
+        uid: Some(UID),
+        namespace: NAMESPACE,
+        scope: Scope::Enforced,
+        user: JANE,
+        operation: Operation::Create,
+        pod,
+    }
 }
 
 /// The hardened pod; fails the test where it is anything else.

@@ -5,6 +5,7 @@
 
 use crate::{
     change::{Action, Change},
+    harden::{Reason, Verdict},
     keys,
 };
 
@@ -16,21 +17,57 @@ const ALL: usize = 4096;
 
 /// Renders the warnings for what was tightened, in the order it was.
 pub(crate) fn warnings(changes: &[Change]) -> Vec<String> {
-    let all: Vec<String> = changes.iter().filter(|change| change.action == Action::Tighten).map(warning).collect();
+    let tightened = changes.iter().filter(|change| change.action == Action::Tighten);
+    bounded(tightened.map(warning).collect(), |rest| {
+        format!("{rest} more fields were tightened; annotation {} lists what was changed", keys::CHANGES)
+    })
+}
+
+/// What would become of a pod, as lines for whoever would not hear of it otherwise: the creator of a workload, whose
+/// pods' warnings go to its controller, or of a pod in a namespace where nothing is enforced yet. `at` is where the pod
+/// stands in their object, such as `spec.template`, or empty. One line for each field that would be tightened or is a
+/// reason to refuse, within the same bounds as warnings.
+#[must_use]
+pub fn advice(verdict: &Verdict, at: &str) -> Vec<String> {
+    let at = |path: &str| if at.is_empty() { path.to_owned() } else { format!("{at}.{path}") };
+    match verdict {
+        Verdict::Untouched(_) => Vec::new(),
+        Verdict::Advised(advice) => advice.warnings.clone(),
+        Verdict::Hardened(hardened) => {
+            let tightened = hardened.changes.iter().filter(|change| change.action == Action::Tighten);
+            let lines = tightened.map(|change| warning(&Change { path: at(&change.path), ..change.clone() }));
+            bounded(lines.map(|line| shorten(&format!("would change: {line}"), LONGEST)).collect(), and_more)
+        }
+        Verdict::Refused(refusal) => {
+            let lines = refusal.reasons.iter().map(|reason| {
+                let Reason { rule, field, message } = reason;
+                shorten(&format!("would refuse: {}: {message} ({rule})", at(field)), LONGEST)
+            });
+            bounded(lines.collect(), and_more)
+        }
+    }
+}
+
+/// As many lines as fit, and how many do not.
+fn bounded(all: Vec<String>, closing: fn(usize) -> String) -> Vec<String> {
     if all.iter().map(String::len).sum::<usize>() <= ALL {
         return all;
     }
     let mut fitting = Vec::new();
     // The closing line is never longer than this, however much it counts.
     let mut room = ALL - closing(usize::MAX).len();
-    for warning in &all {
-        let Some(left) = room.checked_sub(warning.len()) else { break };
+    for line in &all {
+        let Some(left) = room.checked_sub(line.len()) else { break };
         room = left;
-        fitting.push(warning.clone());
+        fitting.push(line.clone());
     }
-    let rest = all.len() - fitting.len();
-    fitting.push(closing(rest));
+    fitting.push(closing(all.len() - fitting.len()));
     fitting
+}
+
+/// Closes advice.
+fn and_more(rest: usize) -> String {
+    format!("and {rest} more")
 }
 
 fn warning(change: &Change) -> String {
@@ -40,10 +77,6 @@ fn warning(change: &Change) -> String {
     let tail = format!(":{old} {outcome} ({rule})");
     let path = shorten(&change.path, LONGEST.saturating_sub(tail.len()));
     format!("{path}{tail}")
-}
-
-fn closing(rest: usize) -> String {
-    format!("{rest} more fields were tightened; annotation {} lists what was changed", keys::CHANGES)
 }
 
 /// Cuts the middle out of a path that is too long, since its beginning and its end say where it is.

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use cofferdam_model::{
-    Action, Hardened, Request, Scope, User, Verdict, harden,
+    Action, Hardened, Operation, Request, Scope, User, Verdict, audit, harden,
     keys::{CHANGES, RESERVED_NAME},
     policy::Policy,
 };
@@ -17,7 +17,8 @@ mod pods;
 
 fn verdict(uid: &str, pod: &Value) -> Verdict {
     let user = User { name: "jane", groups: &[] };
-    let request = Request { uid, namespace: "cofferdam-sessions", scope: Scope::Enforced, user, pod };
+    let (namespace, scope, operation) = ("cofferdam-sessions", Scope::Enforced, Operation::Create);
+    let request = Request { uid: Some(uid), namespace, scope, user, operation, pod };
     harden(&request, &Policy::built_in())
 }
 
@@ -70,6 +71,14 @@ proptest! {
                 }
                 other => prop_assert!(false, "{:?}", other),
             }
+        }
+    }
+
+    #[test]
+    fn an_audit_of_a_hardened_pod_finds_nothing(pod in pods::pod()) {
+        if let Some(hardened) = hardened(&pod) {
+            let found = audit(&hardened.pod, &Policy::built_in());
+            prop_assert!(found.is_empty(), "{:?}", found);
         }
     }
 
@@ -141,7 +150,7 @@ proptest! {
         match verdict("u-1", &pod) {
             Verdict::Hardened(hardened) => hard::check(&hardened.pod),
             Verdict::Refused(refusal) => prop_assert!(!refusal.reasons.is_empty()),
-            Verdict::Untouched(untouched) => prop_assert!(false, "{:?}", untouched),
+            other @ (Verdict::Untouched(_) | Verdict::Advised(_)) => prop_assert!(false, "{:?}", other),
         }
     }
 

@@ -85,6 +85,8 @@ outcomes! {
     ExemptNamespace = "exempt-namespace",
     /// Allowed: a kubelet shows a static pod.
     MirrorPod = "mirror-pod",
+    /// Allowed: an update that loosens nothing.
+    NothingLoosened = "nothing-loosened",
     /// Denied: a review of something else.
     Unexpected = "unexpected",
     /// Denied: the pod cannot be turned into a tree.
@@ -127,6 +129,7 @@ impl From<Untouched> for Outcome {
             Untouched::NotASession => Self::NotASession,
             Untouched::ExemptNamespace => Self::ExemptNamespace,
             Untouched::MirrorPod => Self::MirrorPod,
+            Untouched::NothingLoosened => Self::NothingLoosened,
         }
     }
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::quantity::Quantity;
-use crate::testing::{UID, fields, hardened, pod, refused};
+use crate::testing::{UID, create, fields, hardened, pod, refused};
 
 fn plain() -> Value {
     pod(json!({ "containers": [{ "name": "a", "image": "nginx" }] }))
@@ -11,7 +11,7 @@ fn plain() -> Value {
 fn decide(namespace: &str, scope: Scope, groups: &[&str], pod: &Value) -> Verdict {
     let groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
     let user = User { name: "jane", groups: &groups };
-    harden(&Request { uid: UID, namespace, scope, user, pod }, &Policy::built_in())
+    harden(&Request { namespace, scope, user, ..create(pod) }, &Policy::built_in())
 }
 
 fn labelled(id: &Value) -> Value {
@@ -77,11 +77,11 @@ fn a_mirror_pod_is_a_kubelets_business_and_nobody_elses() {
 
 #[test]
 fn a_brought_id_is_kept_an_empty_one_derived_and_a_bad_one_refused() {
-    assert_eq!(hardened(&labelled(&json!("abc-1"))).session.as_str(), "abc-1");
+    assert_eq!(hardened(&labelled(&json!("abc-1"))).session, SessionId::parse("abc-1").ok());
     let derived = SessionId::derive(UID);
     for pod in [plain(), labelled(&json!("")), labelled(&json!(null))] {
         let hardened = hardened(&pod);
-        assert_eq!(hardened.session, derived);
+        assert_eq!(hardened.session.as_ref(), Some(&derived));
         assert_eq!(hardened.pod["metadata"]["labels"][keys::SESSION], json!(derived.as_str()));
     }
     for bad in [json!("A"), json!("a--b"), json!(5)] {
@@ -155,8 +155,8 @@ fn b03_an_existing_map_gets_one_operation_per_key_and_keeps_its_own() {
     assert_eq!(
         annotations,
         [
-            ("add".to_owned(), "/metadata/annotations/cofferdam.dev~1changes".to_owned()),
             ("add".to_owned(), "/metadata/annotations/cofferdam.dev~1hardened".to_owned()),
+            ("add".to_owned(), "/metadata/annotations/cofferdam.dev~1changes".to_owned()),
         ]
     );
 }
@@ -179,9 +179,7 @@ fn b08_a_second_pass_changes_nothing_and_a_newcomer_alone_is_hardened() {
         "initContainers": [{ "name": "s", "restartPolicy": "Always" }],
     })));
     // A reinvocation comes with another uid.
-    let user = User { name: "jane", groups: &[] };
-    let again =
-        Request { uid: "another", namespace: "cofferdam-sessions", scope: Scope::Enforced, user, pod: &first.pod };
+    let again = Request { uid: Some("another"), ..create(&first.pod) };
     match harden(&again, &Policy::built_in()) {
         Verdict::Hardened(second) => {
             assert!(second.patch.0.is_empty(), "{:?}", second.patch);

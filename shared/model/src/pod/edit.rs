@@ -6,6 +6,7 @@ use super::{Draft, Path, path::Step};
 use crate::{
     change::{Action, Change, Told},
     quantity::Quantity,
+    refusal::Reason,
 };
 
 /// A value that a rule may demand. Its kind also says how much of the value that it replaces may be told.
@@ -61,58 +62,75 @@ impl Draft {
     /// Sets a field to a list or an object, telling what `tell` finds fit of it.
     pub(crate) fn write(&mut self, path: &Path, value: Value, action: Action, tell: Tell) {
         let new = tell(&value);
-        if let Some(slot) = slot(&mut self.root, path) {
-            let old = std::mem::replace(slot, value);
-            self.note(path, action, tell(&old), new);
+        if let Some(old) = self.set(path, value) {
+            self.note(path, action, tell(&old), new, &old);
         }
     }
 
     /// Sets a mark of ours, which is no change to what the pod is.
     pub(crate) fn stamp(&mut self, path: &Path, text: String) {
-        if let Some(slot) = slot(&mut self.root, path) {
-            *slot = Value::String(text);
+        if self.text(path).as_deref() != Some(&text) {
+            self.set(path, Value::String(text));
         }
     }
 
     /// Appends to a list, which is made where there is none; an item is not for telling.
     pub(crate) fn append(&mut self, list: &Path, value: Value) {
-        let Some(slot) = slot(&mut self.root, list) else { return };
-        if slot.is_null() {
-            *slot = Value::Array(Vec::new());
+        let end = find(&self.root, list).and_then(Value::as_array).map_or(0, Vec::len);
+        self.insert(list, end, value);
+    }
+
+    /// Puts an item into a list, which is made where there is none; an item is not for telling.
+    pub(crate) fn insert(&mut self, list: &Path, index: usize, value: Value) {
+        let item = list.index(index);
+        if !self.is_in_view(&item) {
+            return;
         }
-        if let Value::Array(items) = slot {
-            items.push(value);
-            let index = items.len() - 1;
-            self.note(&list.index(index), Action::Inject, None, None);
+        match find_mut(&mut self.root, list) {
+            Some(Value::Array(items)) if index <= items.len() => {
+                self.operations.insert(list.steps(), index, &value);
+                items.insert(index, value);
+            }
+            Some(other) if !other.is_null() => return,
+            _ => drop(self.set(list, Value::Array(vec![value]))),
         }
+        self.note(&item, Action::Inject, None, None, &Value::Null);
     }
 
     /// Removes a field, telling what `tell` finds fit of it.
     pub(crate) fn remove(&mut self, path: &Path, action: Action, tell: Tell) {
         let Some((Step::Key(key), parent)) = path.steps().split_last() else { return };
         let parent = path.prefix(parent.len());
-        if let Some(Value::Object(members)) = slot_if_there(&mut self.root, &parent)
+        if self.is_in_view(path)
+            && let Some(Value::Object(members)) = find_mut(&mut self.root, &parent)
             && let Some(old) = members.remove(key.as_ref())
         {
-            self.note(path, action, tell(&old), None);
+            self.operations.remove(path.steps());
+            self.note(path, action, tell(&old), None, &old);
         }
     }
 
     /// Removes items of a list, given in ascending order.
     pub(crate) fn remove_items(&mut self, list: &Path, indices: &[usize], action: Action, tell: Tell) {
+        if !self.is_in_view(list) {
+            return;
+        }
         let mut removed = Vec::new();
-        if let Some(Value::Array(items)) = slot_if_there(&mut self.root, list) {
+        if let Some(Value::Array(items)) = find_mut(&mut self.root, list) {
             let mut indices = indices.iter().peekable();
             for (index, item) in std::mem::take(items).into_iter().enumerate() {
                 if indices.next_if_eq(&&index).is_some() {
-                    removed.push((index, item));
+                    removed.push((list.index(index), item));
                 } else {
                     items.push(item);
                 }
             }
         }
-        for (index, old) in removed {
-            self.note(&list.index(index), action, tell(&old), None);
+        for (item, _) in removed.iter().rev() {
+            self.operations.remove(item.steps());
+        }
+        for (item, old) in removed {
+            self.note(&item, action, tell(&old), None, &old);
         }
     }
 
@@ -127,14 +145,46 @@ impl Draft {
     }
 
     fn put(&mut self, path: &Path, want: Setting, action: Action) {
-        if let Some(slot) = slot(&mut self.root, path) {
-            let old = std::mem::replace(slot, want.value());
-            self.note(path, action, want.told_of(&old), Some(want.told()));
+        if let Some(old) = self.set(path, want.value()) {
+            self.note(path, action, want.told_of(&old), Some(want.told()), &old);
         }
     }
 
-    fn note(&mut self, path: &Path, action: Action, old: Option<Told>, new: Option<Told>) {
-        self.changes.push(Change { rule: self.rule, path: path.to_string(), action, old, new });
+    /// Sets the value at a place and returns the old one, with the objects on the way made where they are missing;
+    /// nothing where something else is in the way, which the read before the edit has refused, or out of view.
+    fn set(&mut self, path: &Path, value: Value) -> Option<Value> {
+        if !self.is_in_view(path) {
+            return None;
+        }
+        let mut there = 0;
+        let mut slot = &mut self.root;
+        for (steps, step) in path.steps().iter().enumerate() {
+            if !slot.is_null() {
+                there = steps;
+            }
+            slot = match step {
+                Step::Key(key) => {
+                    if slot.is_null() {
+                        *slot = Value::Object(Map::new());
+                    }
+                    slot.as_object_mut()?.entry(key.as_ref()).or_insert(Value::Null)
+                }
+                Step::Index(index) => slot.as_array_mut()?.get_mut(*index)?,
+            };
+        }
+        if !slot.is_null() {
+            there = path.steps().len();
+        }
+        self.operations.set(path.steps(), there, &value);
+        Some(std::mem::replace(slot, value))
+    }
+
+    fn note(&mut self, path: &Path, action: Action, old: Option<Told>, new: Option<Told>, was: &Value) {
+        let change = Change { rule: self.rule, path: path.to_string(), action, old, new };
+        if let Some(findings) = &mut self.findings {
+            findings.push((Reason::of(&change), was.clone()));
+        }
+        self.changes.push(change);
     }
 }
 
@@ -190,21 +240,14 @@ impl From<Quantity> for Setting {
     }
 }
 
-/// The place itself, with the objects on the way made where they are missing; `None` where something else is in the
-/// way, which the read before the edit has refused.
-fn slot<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
+fn find<'v>(root: &'v Value, path: &Path) -> Option<&'v Value> {
     path.steps().iter().try_fold(root, |value, step| match step {
-        Step::Key(key) => {
-            if value.is_null() {
-                *value = Value::Object(Map::new());
-            }
-            Some(value.as_object_mut()?.entry(key.as_ref()).or_insert(Value::Null))
-        }
-        Step::Index(index) => value.as_array_mut()?.get_mut(*index),
+        Step::Key(key) => value.as_object()?.get(key.as_ref()),
+        Step::Index(index) => value.as_array()?.get(*index),
     })
 }
 
-fn slot_if_there<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
+fn find_mut<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
     path.steps().iter().try_fold(root, |value, step| match step {
         Step::Key(key) => value.as_object_mut()?.get_mut(key.as_ref()),
         Step::Index(index) => value.as_array_mut()?.get_mut(*index),

@@ -49,6 +49,11 @@ impl Path {
         &self.0
     }
 
+    /// Whether this place is that one or lies in it.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
     fn step(&self, step: Step) -> Self {
         let mut steps = Vec::with_capacity(self.0.len() + 1);
         steps.extend_from_slice(&self.0);

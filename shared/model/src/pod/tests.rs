@@ -50,7 +50,7 @@ fn an_edit_makes_the_objects_on_its_way_and_notes_what_it_did() {
     let field = Path::of(&["spec", "securityContext", "runAsNonRoot"]);
     draft.require(&field, true);
     draft.require(&field, true);
-    let (pod, changes) = draft.finish().unwrap();
+    let (pod, _, changes) = draft.finish().unwrap();
     assert_eq!(pod, json!({ "spec": { "securityContext": { "runAsNonRoot": true } } }));
     let expected = Change {
         rule: "rule",
@@ -69,7 +69,7 @@ fn what_the_server_filled_in_counts_as_missing_and_anything_else_as_asked_for() 
     {
         let mut draft = draft(&json!({ "p": is }));
         draft.require_over(&Path::of(&["p"]), "Never", "Always");
-        let (pod, changes) = draft.finish().unwrap();
+        let (pod, _, changes) = draft.finish().unwrap();
         assert_eq!(pod, json!({ "p": "Never" }));
         assert_eq!(changes[0].action, action, "{is}");
     }
@@ -83,7 +83,7 @@ fn what_the_server_filled_in_counts_as_missing_and_anything_else_as_asked_for() 
 fn removed_items_are_told_by_their_old_numbers() {
     let mut draft = draft(&json!({ "l": [0, 1, 2, 3] }));
     draft.remove_items(&Path::of(&["l"]), &[0, 2], Action::Tighten, Told::plain);
-    let (pod, changes) = draft.finish().unwrap();
+    let (pod, _, changes) = draft.finish().unwrap();
     assert_eq!(pod, json!({ "l": [1, 3] }));
     let told: Vec<String> = changes.iter().map(|c| format!("{} {}", c.path, c.old.clone().unwrap())).collect();
     assert_eq!(told, ["l[0] 0", "l[2] 2"]);

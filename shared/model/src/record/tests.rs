@@ -52,9 +52,9 @@ fn a_forged_record_hides_nothing_that_was_tightened_and_never_reaches_the_audit_
     let done = [change("spec.a", Action::Inject), change("spec.true", Action::Tighten)];
     let text = forged.with(&done).to_string();
     assert!(text.starts_with(r#"[{"rule":"privilege","path":"spec.true""#), "{text}");
-    let audited = audit(&done).unwrap();
+    let audited = changes_annotation(&done).unwrap();
     assert!(audited.contains("spec.true") && audited.contains("spec.a") && !audited.contains("lie"), "{audited}");
-    assert_eq!(audit(&[]), None);
+    assert_eq!(changes_annotation(&[]), None);
 }
 
 #[test]

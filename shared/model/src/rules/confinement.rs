@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -17,6 +17,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "no container leaves AppArmor's or SELinux's confinement or sees an unmasked /proc",
     effects: &[Inject, Tighten],
     source: "Pod Security Standards: AppArmor, SELinux, /proc Mount Type",
+    reports: &["https://github.com/open-policy-agent/gatekeeper-library/issues/125"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

@@ -2,7 +2,7 @@
 //! | --- | --- | --- |
 //! | emptyDir | the author's too: `sizeLimit` ≤ the ephemeral ceiling, with `medium: Memory` ≤ the memory ceiling; HugePages refused | inject/tighten |
 
-use super::{Inject, Refuse, Rule, Tighten};
+use super::{Inject, Refuse, Rule, Stated, Tighten};
 use crate::{
     harden::Context,
     pod::{Draft, Path},
@@ -13,6 +13,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "every emptyDir has a size limit within the container's ceiling for what it is made of",
     effects: &[Inject, Tighten, Refuse],
     source: "Kubernetes: Volumes, emptyDir",
+    reports: &["https://github.com/kubernetes/kubernetes/issues/63126"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

@@ -4,9 +4,9 @@
 //!
 //! Who asks for these needs them: taking them away would start something else than was asked for.
 
-use super::{Refuse, Rule};
+use super::{Refuse, Rule, Stated};
 use crate::{
-    harden::Context,
+    harden::{Context, Occasion},
     pod::{Draft, Path},
     policy::SAFE_SYSCTLS,
 };
@@ -16,6 +16,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "the pod shares no namespace, port, device or setting with its node, and does not choose it",
     effects: &[Refuse],
     source: "Pod Security Standards: Host Namespaces, Host Ports, Sysctls, HostProcess; Kubernetes: nodeName",
+    reports: &["https://github.com/Checkmarx/kics/pull/4883", "https://github.com/hashicorp/consul-k8s/pull/1845"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 
@@ -28,7 +31,8 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         }
     }
     let node_name = spec.at(&["nodeName"]);
-    if pod.text(&node_name).is_some_and(|name| !name.is_empty()) {
+    // A live pod has a node by nature.
+    if context.occasion != Occasion::Audit && pod.text(&node_name).is_some_and(|name| !name.is_empty()) {
         pod.refuse(&node_name, "places the session past the scheduler; remove it");
     }
     windows(pod, &spec);

@@ -5,10 +5,10 @@
 //! A probe's own grace counts like the pod's: a kubelet that waits for a container to end after a failed probe does not
 //! look at the deadline meanwhile, so the whole pod outlives it.
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
-    harden::Context,
+    harden::{Context, Occasion, Template},
     pod::{Container, Draft, List, Path},
 };
 
@@ -17,6 +17,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "the pod ends at its deadline, ends quickly, and is not restarted in place",
     effects: &[Inject, Tighten],
     source: "Kubernetes: Pod Lifecycle; Jobs, Job termination and cleanup",
+    reports: &[],
+    cel: Stated,
+    audits: true,
     apply,
 };
 
@@ -30,6 +33,8 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let ceilings = context.profile.lifetime;
     let deadline = Path::of(&["spec", "activeDeadlineSeconds"]);
     match pod.number(&deadline) {
+        // Its controller forbids it there; the pods get theirs when they are admitted.
+        None if context.occasion == Occasion::Template(Template::RunsForever) => {}
         None => pod.inject(&deadline, ceilings.deadline_seconds),
         Some(seconds) if seconds > ceilings.deadline_seconds => pod.tighten(&deadline, ceilings.deadline_seconds),
         Some(_) => {}
@@ -46,7 +51,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
             }
         }
     }
-    if !has_controller(pod) {
+    if !is_made_by_controller(pod, context) {
         pod.require_over(&Path::of(&["spec", "restartPolicy"]), "Never", "Always");
         for container in pod.containers().iter() {
             restart_in_place(pod, container);
@@ -55,7 +60,10 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 }
 
 /// Whether a Deployment's `ReplicaSet`, a Job or any other controller made the pod: it counts on its restart policy.
-fn has_controller(pod: &mut Draft) -> bool {
+pub(super) fn is_made_by_controller(pod: &mut Draft, context: &Context<'_>) -> bool {
+    if matches!(context.occasion, Occasion::Template(_)) {
+        return true;
+    }
     let owners = pod.items(&Path::of(&["metadata", "ownerReferences"]));
     owners.iter().any(|owner| pod.switch(&owner.at(&["controller"])) == Some(true) && makes_pods(pod, owner))
 }

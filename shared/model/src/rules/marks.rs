@@ -7,10 +7,10 @@
 
 use serde_json::json;
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Tighten, WebhookOnly};
 use crate::{
     change::{Action, Told},
-    harden::Context,
+    harden::{Context, Occasion},
     keys,
     pod::{Draft, Path},
     record::Record,
@@ -21,18 +21,39 @@ pub(super) const RULE: Rule = Rule {
     holds: "the pod carries its session's id, and what was done to it by which policy",
     effects: &[Inject, Tighten],
     source: "Cofferdam: its own labels and annotations",
+    reports: &[
+        "https://github.com/k8snetworkplumbingwg/network-resources-injector/pull/104",
+        "https://github.com/kubernetes/kubernetes/issues/90623",
+    ],
+    cel: WebhookOnly("the admission policy for our keys guards them; what was done is known to the webhook alone"),
+    audits: true,
     apply,
 };
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let label = Path::of(&["metadata", "labels", keys::SESSION]);
-    let id = context.session.as_str();
-    if pod.text(&label).as_deref() != Some(id) {
-        pod.write(&label, json!(id), Action::Inject, Told::nothing);
+    match context.session {
+        Some(id) if pod.text(&label).as_deref() != Some(id.as_str()) => {
+            pod.write(&label, json!(id.as_str()), Action::Inject, Told::nothing);
+        }
+        None if context.occasion == Occasion::Audit => {
+            pod.refuse(&label, "is missing; a pod becomes a session only when it is created");
+        }
+        _ => {}
     }
     let annotations = Path::of(&["metadata", "annotations"]);
-    pod.remove(&annotations.at(&[keys::ENDPOINTS]), Action::Tighten, Told::nothing);
+    // The agent writes there later on.
+    let is_trusted = context.user.is_some_and(|user| context.policy.trusted().iter().any(|name| name == user.name));
+    if context.occasion != Occasion::Audit && !is_trusted {
+        pod.remove(&annotations.at(&[keys::ENDPOINTS]), Action::Tighten, Told::nothing);
+    }
+    // Of a template each pod gets marks of its own.
+    if context.occasion == Occasion::Creation {
+        write_down(pod, context, &annotations);
+    }
+}
 
+fn write_down(pod: &mut Draft, context: &Context<'_>, annotations: &Path) {
     let hardened = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "profile": context.profile_name,

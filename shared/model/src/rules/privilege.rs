@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -16,6 +16,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "no container is privileged, may gain privileges or has a capability",
     effects: &[Inject, Tighten],
     source: "Pod Security Standards: Privileged Containers, Privilege Escalation, Capabilities",
+    reports: &["https://github.com/kyverno/policies/issues/790", "https://github.com/kubescape/kubescape/pull/976"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

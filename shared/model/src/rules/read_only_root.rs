@@ -4,7 +4,7 @@
 //!
 //! Directories that programs write to come back as scratch volumes, by [`super::scratch`].
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{harden::Context, pod::Draft};
 
 pub(super) const RULE: Rule = Rule {
@@ -12,6 +12,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "readOnlyRootFilesystem is true in every container",
     effects: &[Inject, Tighten],
     source: "Kubernetes: Configure a Security Context for a Pod or Container",
+    reports: &["https://github.com/cybozu-go/neco/issues/730"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

@@ -2,7 +2,7 @@
 //! | --- | --- | --- |
 //! | names that begin with `cofferdam-` | ours: recognised by content on a second pass, refused otherwise | refuse |
 
-use super::{Refuse, Rule, scratch};
+use super::{Refuse, Rule, WebhookOnly, scratch};
 use crate::{
     harden::Context,
     keys,
@@ -14,6 +14,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "a container or volume that is named like ours is ours",
     effects: &[Refuse],
     source: "Cofferdam: the names of what it adds to a pod",
+    reports: &["https://github.com/kserve/kserve/pull/3517"],
+    cel: WebhookOnly("what is ours is told by its whole content"),
+    audits: true,
     apply,
 };
 

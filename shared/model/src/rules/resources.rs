@@ -5,7 +5,7 @@
 //! A pod has ceilings too: so many containers that run together, and so many times a container's ceiling in sum. Since
 //! no limit exceeds its ceiling and the sum holds as many ceilings as containers may run, counting them is enough.
 
-use super::{Inject, Refuse, Rule, Tighten};
+use super::{Inject, Refuse, Rule, Stated, Tighten};
 use crate::{
     harden::Context,
     pod::{Draft, List, Path},
@@ -18,6 +18,13 @@ pub(super) const RULE: Rule = Rule {
     holds: "every container has limits within the profile's ceilings, and requests within its limits",
     effects: &[Inject, Tighten, Refuse],
     source: "Kubernetes: Resource Management for Pods and Containers",
+    reports: &[
+        "https://github.com/linkerd/linkerd2/issues/2750",
+        "https://github.com/kubernetes/kubernetes/issues/51430",
+        "https://github.com/kyverno/policies/issues/1335",
+    ],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

@@ -2,7 +2,7 @@
 //! | --- | --- | --- |
 //! | runAsNonRoot, runAsUser/Group, fsGroup, supplementalGroups | true; 1000/1000/1000 unless the pod says another non-zero; no 0 anywhere | inject/tighten |
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -14,6 +14,12 @@ pub(super) const RULE: Rule = Rule {
     holds: "no process of the pod runs as root, and the pod puts none into root's group (an image may)",
     effects: &[Inject, Tighten],
     source: "Pod Security Standards: Running as Non-root, Running as Non-root user",
+    reports: &[
+        "https://github.com/kubeflow/pipelines/pull/13885",
+        "https://github.com/prometheus/statsd_exporter/issues/406",
+    ],
+    cel: Stated,
+    audits: true,
     apply,
 };
 
@@ -26,15 +32,22 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     non_zero(pod, &security.at(&["fsGroup"]), run_as.fs_group);
     supplemental_groups(pod, &security.at(&["supplementalGroups"]));
 
-    // A container inherits the pod's values, so only what overrides them with less is touched.
+    // A container inherits the pod's values, so only what overrides them with less is touched; where the pod's could not
+    // be set, because it lives already, the container gets its own.
+    let inherits_non_root = pod.switch(&security.at(&["runAsNonRoot"])) == Some(true);
+    let inherited = [("runAsUser", user), ("runAsGroup", group)]
+        .map(|(field, number)| (field, number, pod.number(&security.at(&[field])) == Some(number)));
     for container in pod.containers().iter() {
         let security = container.path.at(&["securityContext"]);
-        if pod.switch(&security.at(&["runAsNonRoot"])) == Some(false) {
-            pod.tighten(&security.at(&["runAsNonRoot"]), true);
+        let non_root = security.at(&["runAsNonRoot"]);
+        if !inherits_non_root || pod.is_set(&non_root) {
+            pod.require(&non_root, true);
         }
-        for (field, inherited) in [("runAsUser", user), ("runAsGroup", group)] {
-            if pod.number(&security.at(&[field])) == Some(0) {
-                pod.tighten(&security.at(&[field]), inherited);
+        for (field, number, is_inherited) in inherited {
+            match pod.number(&security.at(&[field])) {
+                Some(0) => pod.tighten(&security.at(&[field]), number),
+                None if !is_inherited => pod.inject(&security.at(&[field]), number),
+                _ => {}
             }
         }
     }

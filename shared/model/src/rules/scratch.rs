@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Inject, Rule, read_only_root};
+use super::{Inject, Rule, WebhookOnly, read_only_root};
 use crate::{
     harden::Context,
     keys,
@@ -19,6 +19,12 @@ pub(super) const RULE: Rule = Rule {
     holds: "what is made read-only still has /tmp and a home to write to",
     effects: &[Inject],
     source: "Kubernetes: Volumes, emptyDir",
+    reports: &[
+        "https://github.com/kubeflow/spark-operator/issues/1000",
+        "https://github.com/kubernetes/kubernetes/issues/63126",
+    ],
+    cel: WebhookOnly("a pod without scratch directories is no less safe"),
+    audits: false,
     apply,
 };
 

@@ -2,7 +2,7 @@
 //! | --- | --- | --- |
 //! | seccomp | RuntimeDefault at the pod, and no weaker one anywhere, unless a listed Localhost profile; field or legacy annotation | inject/tighten |
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -14,6 +14,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "every system call of the pod passes the runtime's default filter or a listed one",
     effects: &[Inject, Tighten],
     source: "Pod Security Standards: Seccomp",
+    reports: &["https://github.com/kubernetes/kubernetes/issues/103388"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 
@@ -22,11 +25,13 @@ const LEGACY: [&str; 2] = ["seccomp.security.alpha.kubernetes.io/", "container.s
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let listed = &context.profile.seccomp_localhost_profiles;
-    filter(pod, &Path::of(&["spec", "securityContext", "seccompProfile"]), listed);
+    let of_pod = Path::of(&["spec", "securityContext", "seccompProfile"]);
+    filter(pod, &of_pod, listed);
+    // Without its own a container has the pod's, which cannot be set any more where the pod lives already.
+    let inherits = is_allowed(pod, &of_pod, listed);
     for container in pod.containers().iter() {
         let profile = container.path.at(&["securityContext", "seccompProfile"]);
-        // Without its own a container has the pod's.
-        if pod.is_set(&profile) {
+        if !inherits || pod.is_set(&profile) {
             filter(pod, &profile, listed);
         }
     }
@@ -45,17 +50,18 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 }
 
 fn filter(pod: &mut Draft, profile: &Path, listed: &[String]) {
-    let kind = pod.text(&profile.at(&["type"]));
-    let file = profile.at(&["localhostProfile"]);
-    let allowed = match kind.as_deref() {
-        Some("RuntimeDefault") => true,
-        Some("Localhost") => pod.text(&file).is_some_and(|file| listed.contains(&file)),
-        _ => false,
-    };
-    if !allowed {
+    if !is_allowed(pod, profile, listed) {
         pod.require(&profile.at(&["type"]), "RuntimeDefault");
         // The API refuses a file beside any other type.
-        pod.remove(&file, Action::Tighten, Told::nothing);
+        pod.remove(&profile.at(&["localhostProfile"]), Action::Tighten, Told::nothing);
+    }
+}
+
+fn is_allowed(pod: &mut Draft, profile: &Path, listed: &[String]) -> bool {
+    match pod.text(&profile.at(&["type"])).as_deref() {
+        Some("RuntimeDefault") => true,
+        Some("Localhost") => pod.text(&profile.at(&["localhostProfile"])).is_some_and(|file| listed.contains(&file)),
+        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -18,6 +18,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "the pod holds no credential of its service account",
     effects: &[Inject, Tighten],
     source: "Kubernetes: Configure Service Accounts for Pods, Opt out of API credential automounting",
+    reports: &["https://github.com/SAP-archive/karydia/pull/66"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

@@ -4,7 +4,7 @@
 //!
 //! Service links put the addresses of every Service of the namespace into the environment: other sessions' too.
 
-use super::{Inject, Rule, Tighten};
+use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     harden::Context,
     pod::{Draft, Path},
@@ -15,6 +15,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "containers see neither other Services in their environment nor each other's processes",
     effects: &[Inject, Tighten],
     source: "Kubernetes: Accessing the Service, Share Process Namespace between Containers in a Pod",
+    reports: &[],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

@@ -2,7 +2,7 @@
 //! | --- | --- | --- |
 //! | volume types | an allow list per profile; by default those of PodSecurity `restricted`. Whatever is not on it, known to us or not, is refused | refuse |
 
-use super::{Refuse, Rule};
+use super::{Refuse, Rule, Stated};
 use crate::{
     harden::Context,
     pod::{Draft, Path},
@@ -13,6 +13,9 @@ pub(super) const RULE: Rule = Rule {
     holds: "the pod has only volumes of the types that the profile lists",
     effects: &[Refuse],
     source: "Pod Security Standards: Volume Types, HostPath Volumes",
+    reports: &["https://github.com/mondoohq/mql/pull/10951"],
+    cel: Stated,
+    audits: true,
     apply,
 };
 

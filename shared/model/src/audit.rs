@@ -1,0 +1,37 @@
+//! The same rules over pods that are there, only looking.
+//!
+//! A pod may be there unhardened: made while no webhook was asked, made a session later by a label, or changed since.
+//! What a live pod has by nature (`nodeName`, what only its creation could have put in) is no finding.
+
+use serde_json::Value;
+
+use crate::{
+    harden::{Occasion, Reason, walk},
+    pod::{Draft, Finding},
+    policy::Policy,
+};
+
+/// What keeps a live pod from being a hardened session: each field that hardening would change or refuse, with the rule
+/// that says so, in the rules' order. Empty for a pod that is as [`harden`](crate::harden()) would leave it. The
+/// messages hold no value that could be secret.
+#[must_use]
+pub fn audit(pod: &Value, policy: &Policy) -> Vec<Reason> {
+    findings(pod, policy).into_iter().map(|(reason, _)| reason).collect()
+}
+
+/// What an update would make worse: findings of the new pod that the old one does not have, at that place and with that
+/// value. So whoever removes a finalizer from a pod that was never hardened is not held up.
+pub(crate) fn loosened(old: &Value, new: &Value, policy: &Policy) -> Vec<Reason> {
+    let before = findings(old, policy);
+    findings(new, policy).into_iter().filter(|finding| !before.contains(finding)).map(|(reason, _)| reason).collect()
+}
+
+fn findings(pod: &Value, policy: &Policy) -> Vec<Finding> {
+    let mut draft = Draft::audit(pod);
+    draft.find_containers();
+    walk(&mut draft, policy, Occasion::Audit, "", None, None);
+    draft.into_findings()
+}
+
+#[cfg(test)]
+mod tests;

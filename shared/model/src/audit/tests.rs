@@ -1,0 +1,103 @@
+use serde_json::json;
+
+use super::*;
+use crate::{
+    harden::{Operation, Request, Untouched, Verdict, harden},
+    testing::{create, fields, hardened, pod},
+};
+
+fn live(image: &str) -> Value {
+    let mut live = hardened(&pod(json!({ "containers": [{ "name": "a", "image": image }] }))).pod;
+    live["spec"]["nodeName"] = json!("node-1");
+    live["status"] = json!({ "phase": "Running" });
+    live
+}
+
+fn update(old: &Value, new: &Value) -> Verdict {
+    harden(&Request { operation: Operation::Update { old }, ..create(new) }, &Policy::built_in())
+}
+
+#[test]
+fn a_hardened_pod_that_runs_is_without_findings() {
+    assert_eq!(audit(&live("nginx"), &Policy::built_in()), []);
+}
+
+#[test]
+fn a_finding_names_rule_field_and_what_must_be() {
+    let mut live = live("nginx");
+    live["spec"]["containers"][0]["securityContext"]["privileged"] = json!(true);
+    live["spec"]["hostPID"] = json!(true);
+    let found = audit(&live, &Policy::built_in());
+    let found: Vec<String> = found.iter().map(|r| format!("{}: {} ({})", r.field, r.message, r.rule)).collect();
+    assert_eq!(
+        found,
+        [
+            "spec.hostPID: shares the node's processes with the session; remove it (host)",
+            "spec.containers[0].securityContext.privileged: is true, must be false (privilege)",
+        ]
+    );
+}
+
+#[test]
+fn a_pod_that_was_never_hardened_and_one_that_is_no_session_are_found_out() {
+    let found = audit(&pod(json!({ "containers": [{ "name": "a" }] })), &Policy::built_in());
+    let fields: Vec<&str> = found.iter().map(|reason| reason.field.as_str()).collect();
+    for field in [
+        "spec.securityContext.runAsNonRoot",
+        "spec.containers[0].securityContext.readOnlyRootFilesystem",
+        "spec.containers[0].resources.limits.memory",
+        "metadata.labels[cofferdam.dev/session]",
+    ] {
+        assert!(fields.contains(&field), "{field} not in {fields:?}");
+    }
+}
+
+#[test]
+fn b34_a_mirror_pod_is_never_a_session() {
+    let mut mirror = live("nginx");
+    mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = json!("abc");
+    let found = audit(&mirror, &Policy::built_in());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].field, "metadata.annotations[kubernetes.io/config.mirror]");
+}
+
+#[test]
+fn b26_an_update_of_a_pod_that_was_never_hardened_goes_on_as_long_as_it_loosens_nothing() {
+    let old = pod(json!({
+        "containers": [{ "name": "a", "securityContext": { "privileged": true } }],
+        "volumes": [{ "name": "h", "hostPath": { "path": "/" } }],
+    }));
+    let mut new = old.clone();
+    new["metadata"]["labels"] = json!({ "team": "blue" });
+    new["metadata"]["finalizers"] = json!([]);
+    assert!(matches!(update(&old, &new), Verdict::Untouched(Untouched::NothingLoosened)));
+}
+
+#[test]
+fn b32_a_resize_above_the_ceiling_is_refused_and_below_it_is_not() {
+    let old = live("nginx");
+    for (amount, is_refused) in [("64Mi", false), ("512Mi", false), ("64Gi", true), ("-1", true)] {
+        let mut new = old.clone();
+        new["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!(amount);
+        new["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("64Mi");
+        match update(&old, &new) {
+            Verdict::Refused(refusal) => {
+                assert!(is_refused, "{amount}: {refusal}");
+                assert_eq!(fields(&refusal)[0], "spec.containers[0].resources.limits.memory");
+            }
+            Verdict::Untouched(_) => assert!(!is_refused, "{amount}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_was_above_a_lowered_ceiling_may_stay_but_not_grow() {
+    let mut old = live("nginx");
+    old["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("1Gi");
+    let mut new = old.clone();
+    new["metadata"]["finalizers"] = json!([]);
+    assert!(matches!(update(&old, &new), Verdict::Untouched(_)));
+    new["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("2Gi");
+    assert!(matches!(update(&old, &new), Verdict::Refused(_)));
+}

@@ -1,0 +1,47 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | profile | only whom the policy lets use it, by namespace, user name and group; for a pod that a controller makes only the namespace counts, since the user is the controller | refuse |
+
+use super::{Refuse, Rule, WebhookOnly, lifetime::is_made_by_controller};
+use crate::{
+    glob::matches,
+    harden::Context,
+    keys,
+    pod::{Draft, Path},
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "profile",
+    holds: "the pod uses a profile that its namespace and its creator may use",
+    effects: &[Refuse],
+    source: "Cofferdam: its policy, `allow`",
+    reports: &[],
+    cel: WebhookOnly("who creates a pod is seen once, when it is created"),
+    audits: false,
+    apply,
+};
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    let allow = &context.profile.allow;
+    let field = Path::of(&["metadata", "labels", keys::PROFILE]);
+    let name = context.profile_name;
+    if !allow.namespaces.is_empty() && !allow.namespaces.iter().any(|glob| matches(glob, context.namespace)) {
+        pod.refuse(&field, format!("profile `{name}` may not be used in this namespace; use another profile"));
+    }
+    let has_user_rules = !allow.users.is_empty() || !allow.groups.is_empty();
+    let Some(user) = context.user.filter(|_| has_user_rules) else { return };
+    if is_made_by_controller(pod, context) {
+        let message = format!(
+            "profile `{name}` is kept for certain users, and a pod that a controller makes is not created by any of \
+             them; create it without a controller, or use another profile"
+        );
+        pod.refuse(&field, message);
+    } else if !allow.users.iter().any(|known| known == user.name)
+        && !user.groups.iter().any(|group| allow.groups.contains(group))
+    {
+        pod.refuse(&field, format!("profile `{name}` may not be used by you; use another profile"));
+    }
+}
+
+#[cfg(test)]
+mod tests;
