@@ -59,7 +59,7 @@ impl Policy {
     /// Reads and checks a policy. `file_name` is only for messages.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, PolicyError> {
         Ok(Self {
-            profiles: file::read(file_name, text)?,
+            profiles: file::read(file_name, text).map_err(PolicyError::on_one_line)?,
             trusted: Vec::new(),
             routing: Routing::default(),
             bodies: Bodies::default(),

@@ -15,7 +15,7 @@ const NANO: i128 = 1_000_000_000;
 /// An amount of a resource. Compares by value: `1` equals `1000m`.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    /// The amount in nano units; a decimal amount beyond 1.7e29 units stands at the end of the range.
+    /// The amount in nano units; a decimal amount of 1e29 units or more stands at the end of the range.
     nano: i128,
     /// The notation it was written in, kept for printing.
     notation: Notation,

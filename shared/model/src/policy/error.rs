@@ -38,3 +38,27 @@ pub enum PolicyError {
         problem: String,
     },
 }
+
+impl PolicyError {
+    /// With control characters of the file spelled out, so that no message is more than one line or moves a terminal's
+    /// cursor.
+    pub(super) fn on_one_line(self) -> Self {
+        match self {
+            Self::UnknownKey { file, line, key, hint } => {
+                Self::UnknownKey { file, line, key: spelled_out(&key), hint: spelled_out(&hint) }
+            }
+            Self::Invalid { file, line, key, problem } => {
+                Self::Invalid { file, line, key: spelled_out(&key), problem: spelled_out(&problem) }
+            }
+            Self::Unreadable { file, line, problem } => Self::Unreadable { file, line, problem: spelled_out(&problem) },
+        }
+    }
+}
+
+fn spelled_out(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}

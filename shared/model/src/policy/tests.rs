@@ -220,3 +220,15 @@ fn b15_a_number_in_the_file_is_a_quantity() {
     assert_eq!(limits.limits.memory, constant("512Mi"));
     assert_eq!(limits.requests.cpu, DefaultRequest::Amount(constant("500m")));
 }
+
+#[test]
+fn a_message_is_one_line_whatever_the_file_holds() {
+    for (text, said) in [
+        ("profiles:\n  \"de\\nfault\": {}\n", r"`de\nfault`"),
+        ("profiles:\n  default: {\"li\\r\\e[2J\": {}}\n", r"`li\r\u{1b}[2J`"),
+        ("profiles: \u{16}\n", r"\u{16}"),
+    ] {
+        let message = error(text);
+        assert!(message.contains(said) && !message.contains(char::is_control), "{message:?}");
+    }
+}

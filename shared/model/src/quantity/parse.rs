@@ -8,9 +8,8 @@ const MOST_BINARY: i128 = i64::MAX as i128;
 /// Digits that always fit an `i128`.
 const MOST_DIGITS: usize = 38;
 
-/// Digits after the point that a binary quantity is read to; 10^18 times 2^60 still fits. What lies beyond counts as
-/// one more in the last place.
-const MOST_BINARY_FRACTION: usize = 18;
+/// Digits of [`MOST_BINARY`].
+const MOST_BINARY_DIGITS: usize = 19;
 
 pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let (negative, unsigned) = match text.as_bytes().first() {
@@ -100,21 +99,19 @@ fn decimal(whole: &str, fraction: &str, power: i32) -> i128 {
 fn binary(whole: &str, fraction: &str, power: u32) -> i128 {
     let most = MOST_BINARY * NANO;
     let units = whole.trim_start_matches('0');
-    if units.len() > MOST_BINARY_FRACTION + 1 {
+    if units.len() > MOST_BINARY_DIGITS {
         return most;
     }
     let units = number(units) << power;
 
-    let (read, beyond) = fraction.split_at(fraction.len().min(MOST_BINARY_FRACTION));
-    let places = u32::try_from(read.len()).unwrap_or(0);
-    let beyond = i128::from(beyond.bytes().any(|digit| digit != b'0'));
-    let scaled = (number(read) + beyond) << power;
-    let nano = if places <= 9 {
-        scaled * 10_i128.pow(9 - places)
-    } else {
-        let divisor = 10_i128.pow(places - 9);
-        scaled / divisor + i128::from(scaled % divisor != 0)
-    };
+    // From the last digit to the first, each a tenth of what it adds to, so that any number of them fits and is exact.
+    let (mut nano, mut is_rounded) = (0, false);
+    for digit in fraction.bytes().rev() {
+        let tenths = i128::from(digit - b'0') * (NANO << power) + nano;
+        nano = tenths / 10;
+        is_rounded |= tenths % 10 != 0;
+    }
+    let nano = nano + i128::from(is_rounded);
     units.min(MOST_BINARY).saturating_mul(NANO).saturating_add(nano).min(most)
 }
 
