@@ -32,3 +32,6 @@ pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 
 /// The group of every kubelet's user (Kubernetes: node authorization).
 pub const KUBELETS: &str = "system:nodes";
+
+/// The init container that fetches a body.
+pub const FETCH_CONTAINER: &str = "cofferdam-fetch";

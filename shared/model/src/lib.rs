@@ -14,6 +14,7 @@
 
 pub mod audit;
 pub mod harden;
+pub mod image;
 pub mod keys;
 pub mod policy;
 pub mod quantity;

@@ -7,6 +7,7 @@ use crate::{harden::Context, pod::Draft};
 mod confinement;
 mod empty_dir;
 mod host;
+mod image;
 mod lifetime;
 mod marks;
 mod privilege;
@@ -72,6 +73,7 @@ pub const RULES: &[Rule] = &[
     profile::RULE,
     host::RULE,
     volume_types::RULE,
+    image::RULE,
     reserved_names::RULE,
     run_as::RULE,
     privilege::RULE,

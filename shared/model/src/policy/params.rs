@@ -28,7 +28,7 @@ const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
 /// | `<profile>.allow.namespaces` | regex of namespaces that may use the profile; matches all if all may |
 /// | `<profile>.allow.users` | list of user names; with `allow.groups` empty too, all users may |
 /// | `<profile>.allow.groups` | list of groups |
-/// | `<profile>.images` | regex of image references *in full*: `docker.io/library/python:3.12` for `python:3.12`, neither tag nor digest added where there is none |
+/// | `<profile>.images` | regex of image references *in full*, as [`in_full`](crate::image::in_full) has them: `docker.io/library/python:latest` for `python`; the id of an image, `sha256:…` without a name, as it is |
 /// | `<profile>.digest-only` | switch: references must hold `@` |
 /// | `<profile>.pull-policy` | `Always` (every container's `imagePullPolicy` is), or `leave` (nothing is asked) |
 /// | `<profile>.cpu`, `.memory`, `.ephemeral-storage` | quantity: the most a container's limit may be, which it must have |
