@@ -7,10 +7,14 @@ use crate::{harden::Context, pod::Draft};
 mod confinement;
 mod empty_dir;
 mod host;
+mod host_aliases;
+mod host_users;
 mod image;
 mod lifetime;
 mod marks;
+mod mounts;
 mod privilege;
+mod probe_host;
 mod profile;
 mod read_only_root;
 mod reserved_names;
@@ -72,16 +76,20 @@ use Effect::{Inject, Refuse, Tighten};
 pub const RULES: &[Rule] = &[
     profile::RULE,
     host::RULE,
+    host_aliases::RULE,
     volume_types::RULE,
     image::RULE,
     reserved_names::RULE,
     run_as::RULE,
+    host_users::RULE,
     privilege::RULE,
     read_only_root::RULE,
     seccomp::RULE,
     confinement::RULE,
     service_account_token::RULE,
     sharing::RULE,
+    mounts::RULE,
+    probe_host::RULE,
     resources::RULE,
     empty_dir::RULE,
     lifetime::RULE,

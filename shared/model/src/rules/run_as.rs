@@ -1,22 +1,24 @@
 //! | what | rule | action |
 //! | --- | --- | --- |
-//! | runAsNonRoot, runAsUser/Group, fsGroup, supplementalGroups | true; 1000/1000/1000 unless the pod says another non-zero; no 0 anywhere | inject/tighten |
+//! | runAsNonRoot, runAsUser/Group, fsGroup, supplementalGroups | true; 1000/1000/1000 unless the pod says another non-zero; no 0 anywhere; supplementalGroupsPolicy Strict where the profile says so | inject/tighten |
 
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
     harden::Context,
     pod::{Draft, Path},
+    policy::SupplementalGroups,
 };
 
 pub(super) const RULE: Rule = Rule {
     name: "run-as",
-    holds: "no process of the pod runs as root, and the pod puts none into root's group (an image may)",
+    holds: "no process of the pod runs as root, and the pod puts none into root's group (an image may, unless the profile forbids it)",
     effects: &[Inject, Tighten],
     source: "Pod Security Standards: Running as Non-root, Running as Non-root user",
     reports: &[
         "https://github.com/kubeflow/pipelines/pull/13885",
         "https://github.com/prometheus/statsd_exporter/issues/406",
+        "https://github.com/kubernetes/kubernetes/issues/112879",
     ],
     cel: Stated,
     audits: true,
@@ -31,6 +33,9 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let group = non_zero(pod, &security.at(&["runAsGroup"]), run_as.group);
     non_zero(pod, &security.at(&["fsGroup"]), run_as.fs_group);
     supplemental_groups(pod, &security.at(&["supplementalGroups"]));
+    if context.profile.supplemental_groups == SupplementalGroups::Strict {
+        pod.require(&security.at(&["supplementalGroupsPolicy"]), "Strict");
+    }
 
     // A container inherits the pod's values, so only what overrides them with less is touched; where the pod's could not
     // be set, because it lives already, the container gets its own.

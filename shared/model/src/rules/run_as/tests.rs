@@ -1,7 +1,10 @@
 use serde_json::json;
 
 use super::RULE;
-use crate::testing::{apply, fields, pod};
+use crate::{
+    policy::{Profile, SupplementalGroups},
+    testing::{apply, apply_with, fields, pod},
+};
 
 #[test]
 fn b44_a_pod_that_names_no_user_gets_numbers_silently() {
@@ -74,4 +77,21 @@ fn a_user_that_is_no_whole_number_is_refused_by_its_path() {
     }
     let spec = json!({ "securityContext": { "supplementalGroups": ["0"] }, "containers": [] });
     assert_eq!(fields(&apply(&RULE, &pod(spec)).err().unwrap()), ["spec.securityContext.supplementalGroups[0]"]);
+}
+
+#[test]
+fn a_profile_may_keep_the_images_own_groups_away() {
+    let profile = Profile { supplemental_groups: SupplementalGroups::Strict, ..Profile::default() };
+    let policy = "/securityContext/supplementalGroupsPolicy";
+    for (before, warnings) in [
+        (json!(null), &[][..]),
+        (json!("Strict"), &[]),
+        (json!("Merge"), &["spec.securityContext.supplementalGroupsPolicy: Merge, now Strict (run-as)"]),
+    ] {
+        let pod = pod(json!({ "securityContext": { "supplementalGroupsPolicy": before } }));
+        let applied = apply_with(&RULE, &pod, &profile).unwrap();
+        assert_eq!(applied.spec(policy), "Strict");
+        assert_eq!(applied.warnings, warnings);
+        assert_eq!(apply(&RULE, &pod).unwrap().spec(policy), &before);
+    }
 }
