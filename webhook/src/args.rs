@@ -10,6 +10,8 @@ use cofferdam_runtime::{duration, logs};
 use rustls::pki_types::ServerName;
 
 use crate::config::{Config, ConfigError, PolicySource};
+use crate::offline::args::HardenArgs;
+use crate::policy_command::PolicyArgs;
 
 /// Hardens every pod that an API server shows it.
 #[derive(Debug, Parser)]
@@ -25,6 +27,12 @@ pub struct Cli {
 pub enum Command {
     /// Answer admission reviews over HTTPS.
     Serve(ServeArgs),
+    /// Harden the pods in a file, by the same rules.
+    ///
+    /// Pods, the templates of workloads and lists of both are hardened; everything else is written as it is. Warnings go to standard error. Exit codes: 0 done; 1 refused; 2 the input or the policy is unusable.
+    Harden(HardenArgs),
+    /// Check a policy file, or show what it means.
+    Policy(PolicyArgs),
 }
 
 /// Flags of `serve`.
@@ -153,7 +161,7 @@ mod tests {
     fn parse(flags: &[&str]) -> Result<ServeArgs, clap::Error> {
         let required = ["cofferdam-webhook", "serve", "--tls-cert=/tls.crt", "--tls-key=/tls.key"];
         Cli::try_parse_from(required.iter().chain(flags)).map(|cli| {
-            let Command::Serve(args) = cli.command;
+            let Command::Serve(args) = cli.command else { panic!("another command") };
             args
         })
     }

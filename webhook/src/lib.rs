@@ -13,6 +13,7 @@
 //! * [`record`]: the log line of a decision;
 //! * [`metrics`]: what is counted;
 //! * [`args`] and [`config`]: what was typed, and what it means;
+//! * [`offline`]: the same rules over files; [`policy_command`]: a policy file by itself; [`plugin`]: `kubectl cofferdam`;
 //! * [`serve`]: the life of the server.
 //!
 //! It needs nothing from the cluster and asks nobody: all it knows is the policy, the certificate and the request.
@@ -29,10 +30,17 @@ pub mod admit;
 pub mod args;
 pub mod config;
 pub mod metrics;
+pub mod offline;
+pub mod plugin;
+pub mod policy_command;
 pub mod record;
 pub mod review;
 pub mod serve;
 pub mod weight;
+
+use offline::args::HardenArgs;
+use plugin::PluginCommand;
+use policy_command::PolicyArgs;
 
 pub use config::Config;
 pub use serve::{Running, start};
@@ -40,20 +48,76 @@ pub use serve::{Running, start};
 /// Bad usage or configuration, as BSD's `sysexits` numbers it.
 const USAGE: u8 = 64;
 
-/// Runs the program with its command line, the program's name first.
+/// An unusable input or policy, of the commands that read files.
+const UNUSABLE: u8 = 2;
+
+/// Runs the program with its command line, the program's name first; by the name `kubectl-cofferdam` it is a plugin of
+/// kubectl.
 ///
-/// Exit codes: 0 for an orderly end, 64 for bad usage or configuration (said on standard error), 1 for a start that
-/// failed or an end that was not orderly (said in the log).
+/// Exit codes of `serve`: 0 for an orderly end, 64 for bad usage or configuration (said on standard error), 1 for a
+/// start that failed or an end that was not orderly (said in the log). Of the other commands: 0, 1 and 3 as
+/// [`offline::Outcome`] says, 2 for bad usage and whatever cannot be read or written.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match args::Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_plugin = plugin::is_called(&arguments);
+    let command = if is_plugin {
+        plugin::Cli::try_parse_from(&arguments).map(|cli| match cli.command {
+            PluginCommand::Explain(arguments) => Todo::Explain(arguments),
+            PluginCommand::List(arguments) => Todo::List(arguments),
+            PluginCommand::Harden(arguments) => Todo::Harden(arguments),
+            PluginCommand::Policy(arguments) => Todo::Policy(arguments),
+        })
+    } else {
+        args::Cli::try_parse_from(&arguments).map(|cli| match cli.command {
+            args::Command::Serve(arguments) => Todo::Serve(arguments),
+            args::Command::Harden(arguments) => Todo::Harden(arguments),
+            args::Command::Policy(arguments) => Todo::Policy(arguments),
+        })
+    };
+    let command = match command {
+        Ok(command) => command,
         Err(error) => {
             // A closed standard error leaves nobody to tell.
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+            let is_for_serving = arguments.get(1).is_none_or(|word| word == "serve") && !is_plugin;
+            return match (error.use_stderr(), is_for_serving) {
+                (false, _) => ExitCode::SUCCESS,
+                (true, true) => ExitCode::from(USAGE),
+                (true, false) => ExitCode::from(UNUSABLE),
+            };
         }
     };
-    let args::Command::Serve(arguments) = arguments.command;
+    let mut out = io::stdout().lock();
+    match command {
+        Todo::Serve(arguments) => serve(arguments),
+        Todo::Harden(arguments) => {
+            let done = offline::run(&arguments.into_job(), &mut out, &mut io::stderr().lock());
+            said(done.map(ExitCode::from))
+        }
+        Todo::Policy(arguments) => said(policy_command::run(arguments, &mut out).map(|()| ExitCode::SUCCESS)),
+        Todo::Explain(arguments) => said(plugin::explain(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
+        Todo::List(arguments) => said(plugin::list(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
+    }
+}
+
+/// What was typed, whichever name the program has.
+enum Todo {
+    Serve(args::ServeArgs),
+    Harden(HardenArgs),
+    Policy(PolicyArgs),
+    Explain(plugin::ExplainArgs),
+    List(plugin::ListArgs),
+}
+
+/// The exit code, after saying on standard error what went wrong.
+fn said<E: std::error::Error>(done: Result<ExitCode, E>) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        let _ = writeln!(io::stderr(), "cofferdam: {}", with_causes(&error));
+        ExitCode::from(UNUSABLE)
+    })
+}
+
+fn serve(arguments: args::ServeArgs) -> ExitCode {
     let (format, filter) = (arguments.log_format, arguments.log_filter.clone());
     let usage = arguments.into_config().and_then(|config| {
         logs::init(format, &filter)?;

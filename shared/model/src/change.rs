@@ -35,6 +35,25 @@ pub struct Change {
     pub new: Option<Told>,
 }
 
+impl Change {
+    /// What a line about it says behind the path.
+    pub(crate) fn outcome(&self) -> String {
+        let old = self.old.as_ref().map_or_else(String::new, |old| format!(" {old},"));
+        let now = self.new.as_ref().map_or_else(
+            || if self.action == Action::Inject { "set".to_owned() } else { "removed".to_owned() },
+            |new| format!("now {new}"),
+        );
+        format!(":{old} {now} ({})", self.rule)
+    }
+}
+
+/// One line: the path, the old and the new value as far as they may be told, and the rule.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.path, self.outcome())
+    }
+}
+
 /// A value that may be shown in warnings, annotations and logs: a switch, a whole number, a quantity, a word of the
 /// API's own vocabulary (letters and `_`, at most 32 of them), or a list of such words. Everything else an author
 /// wrote could be secret.

@@ -82,6 +82,11 @@ pub struct User<'a> {
     pub groups: &'a [String],
 }
 
+impl User<'_> {
+    /// Nobody is known to ask, as of a file. What hangs on who asks is left open.
+    pub const UNKNOWN: Self = Self { name: "", groups: &[] };
+}
+
 /// What becomes of a pod.
 #[derive(Clone, Debug)]
 pub enum Verdict {
@@ -210,8 +215,8 @@ fn add_ephemeral_containers(mut draft: Draft, old: &Value, request: &Request<'_>
 
 /// Runs the rules over a pod whose containers are known.
 fn finish(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Occasion) -> Verdict {
-    let Some(Ran { session, profile }) =
-        walk(&mut draft, policy, occasion, request.namespace, request.uid, Some(request.user))
+    let user = Some(request.user).filter(|user| !user.name.is_empty());
+    let Some(Ran { session, profile }) = walk(&mut draft, policy, occasion, request.namespace, request.uid, user)
     else {
         return Verdict::Refused(draft.into_refusal());
     };

@@ -36,5 +36,5 @@ pub use harden::{
     Action, Advice, Change, Hardened, Operation, Reason, Refusal, Request, Scope, Template, Told, Untouched, User,
     Verdict, harden,
 };
-pub use record::changes_annotation;
+pub use record::{Recorded, RecordedChange, changes_annotation, recorded};
 pub use warning::advice;

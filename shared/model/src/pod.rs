@@ -116,11 +116,13 @@ impl Draft {
 
     /// Finds the containers, in the order of [`List`]; what is no pod at all is refused.
     pub(crate) fn find_containers(&mut self) {
-        for object in [Path::of(&[]), Path::of(&["metadata"]), Path::of(&["spec"])] {
+        for object in [Path::of(&[]), Path::of(&["spec"])] {
             if !self.is_object(&object) && !self.is_refused() {
                 self.refuse(&object, "is missing");
             }
         }
+        // A template may go without; anything but an object is refused.
+        self.is_object(&Path::of(&["metadata"]));
         let mut containers = Vec::new();
         for list in List::ALL {
             let items = self.items(&Path::of(&["spec", list.key()]));

@@ -28,6 +28,39 @@ pub fn changes_annotation(changes: &[Change]) -> Option<String> {
     (!changes.is_empty()).then(|| Record::default().with(changes).to_string())
 }
 
+/// What a pod's annotations say was done to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// One line for each change, as in a warning, and the rule's name.
+    pub changes: Vec<RecordedChange>,
+    /// Changes that did not fit into the annotation.
+    pub more: u64,
+}
+
+/// One change that a pod carries a note of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedChange {
+    /// Name of the rule.
+    pub rule: String,
+    /// Path of the field.
+    pub path: String,
+    /// Whether somebody had asked for the old value.
+    pub action: Action,
+    /// The old value, where it may be told.
+    pub old: Option<Told>,
+    /// The new value, where it may be told.
+    pub new: Option<Told>,
+}
+
+/// Reads the annotation `cofferdam.dev/changes`; `None` if it holds anything that we would not have written. It is for
+/// people: an author may have written it.
+#[must_use]
+pub fn recorded(annotation: &str) -> Option<Recorded> {
+    let Record { entries, more } = Record::read(annotation)?;
+    let change = |Entry { rule, path, action, old, new }| RecordedChange { rule, path, action, old, new };
+    Some(Recorded { changes: entries.into_iter().map(change).collect(), more })
+}
+
 /// All that is known to have been done to a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {

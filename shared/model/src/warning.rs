@@ -71,12 +71,9 @@ fn and_more(rest: usize) -> String {
 }
 
 fn warning(change: &Change) -> String {
-    let old = change.old.as_ref().map_or_else(String::new, |old| format!(" {old},"));
-    let outcome = change.new.as_ref().map_or_else(|| "removed".to_owned(), |new| format!("now {new}"));
-    let rule = change.rule;
-    let tail = format!(":{old} {outcome} ({rule})");
-    let path = shorten(&change.path, LONGEST.saturating_sub(tail.len()));
-    format!("{path}{tail}")
+    let outcome = change.outcome();
+    let path = shorten(&change.path, LONGEST.saturating_sub(outcome.len()));
+    format!("{path}{outcome}")
 }
 
 /// Cuts the middle out of a path that is too long, since its beginning and its end say where it is.

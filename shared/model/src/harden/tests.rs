@@ -125,7 +125,7 @@ fn what_is_no_pod_is_refused_by_the_part_that_is_missing() {
     for (pod, missing) in [
         (json!(null), &["the pod"][..]),
         (json!([]), &["the pod"]),
-        (json!({}), &["metadata"]),
+        (json!({}), &["spec"]),
         (json!({ "metadata": {} }), &["spec"]),
         (json!({ "metadata": {}, "spec": [] }), &["spec"]),
         (json!({ "metadata": 5, "spec": {} }), &["metadata"]),

@@ -28,17 +28,20 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     if !allow.namespaces.is_empty() && !allow.namespaces.iter().any(|glob| matches(glob, context.namespace)) {
         pod.refuse(&field, format!("profile `{name}` may not be used in this namespace; use another profile"));
     }
-    let has_user_rules = !allow.users.is_empty() || !allow.groups.is_empty();
-    let Some(user) = context.user.filter(|_| has_user_rules) else { return };
+    if allow.users.is_empty() && allow.groups.is_empty() {
+        return;
+    }
     if is_made_by_controller(pod, context) {
         let message = format!(
             "profile `{name}` is kept for certain users, and a pod that a controller makes is not created by any of \
              them; create it without a controller, or use another profile"
         );
         pod.refuse(&field, message);
-    } else if !allow.users.iter().any(|known| known == user.name)
-        && !user.groups.iter().any(|group| allow.groups.contains(group))
-    {
+        return;
+    }
+    let Some(user) = context.user else { return };
+    let is_listed = allow.users.iter().any(|known| known == user.name);
+    if !is_listed && !user.groups.iter().any(|group| allow.groups.contains(group)) {
         pod.refuse(&field, format!("profile `{name}` may not be used by you; use another profile"));
     }
 }

@@ -1,0 +1,64 @@
+//! The command line of `harden`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Format, Job, Source, Task};
+use crate::admit::Entry;
+use crate::config::PolicySource;
+
+/// Flags of `harden`.
+#[derive(Args, Debug)]
+pub struct HardenArgs {
+    /// The policy file. Without it the built-in policy holds.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+
+    /// The image that holds cofferdam-fetch.
+    #[arg(long, value_name = "IMAGE", default_value = "cofferdam:dev")]
+    image: String,
+
+    /// The namespace of objects that name none.
+    #[arg(long, short, value_name = "NAME", default_value = "default")]
+    namespace: String,
+
+    /// The profile of pods that name none; it is written into them.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+
+    /// What to write.
+    #[arg(long, short, value_enum, value_name = "FORMAT", default_value = "yaml")]
+    output: Format,
+
+    /// Write nothing; exit with 0 if there is nothing to do, 3 if something would change, 1 if something would be refused.
+    #[arg(long, conflicts_with = "output")]
+    check: bool,
+
+    /// Read an AdmissionReview and write the answer, byte for byte as the server would.
+    #[arg(long, conflicts_with_all = ["output", "check", "profile", "namespace"])]
+    review: bool,
+
+    /// The path that the review is posted to, for --review.
+    #[arg(long, value_name = "PATH", default_value = "/mutate/enforced", requires = "review")]
+    entry: String,
+
+    /// The file with the objects; - is standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl HardenArgs {
+    /// What the flags mean.
+    #[must_use]
+    pub fn into_job(self) -> Job {
+        let Self { policy, image, namespace, profile, output, check, review, entry, file } = self;
+        let task = match (check, review) {
+            (true, _) => Task::Check,
+            (_, true) => Task::Review(Entry::of_path(&entry)),
+            _ => Task::Harden(output),
+        };
+        let policy = policy.map_or(PolicySource::BuiltIn, PolicySource::File);
+        Job { source: Source::from(Path::new(&file)), policy, image, namespace, profile, task }
+    }
+}

@@ -1,0 +1,70 @@
+//! What was done to one pod, by which rule, and what that rule holds.
+
+use std::io::{self, Write};
+
+use cofferdam_model::rules::RULES;
+use cofferdam_model::{Action, RecordedChange, keys, recorded};
+use serde_json::Value;
+
+use super::{metadata, plain};
+
+/// Writes it.
+pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
+    let name = plain(pod["metadata"]["name"].as_str().unwrap_or("?"));
+    let session = metadata(pod, "labels", keys::SESSION);
+    let mark: Value = serde_json::from_str(metadata(pod, "annotations", keys::HARDENED)).unwrap_or_default();
+    if mark.is_null() {
+        let why = if session.is_empty() {
+            "its namespace does not enforce sessions, and it does not carry the label cofferdam.dev/session"
+        } else {
+            "it carries a session's label, but the webhook was not asked when it was created"
+        };
+        return writeln!(out, "Pod {name} was not hardened: {why}.");
+    }
+    let word = |key: &str| plain(mark[key].as_str().unwrap_or("?"));
+    writeln!(out, "Pod {name} is session {}.", plain(session))?;
+    writeln!(out, "Profile {}, policy {}, Cofferdam {}.", word("profile"), word("policy"), word("version"))?;
+    let Some(record) = recorded(metadata(pod, "annotations", keys::CHANGES)) else {
+        return writeln!(out, "What was changed is not known: the annotation {} is not ours.", keys::CHANGES);
+    };
+    let (tightened, injected): (Vec<_>, Vec<_>) =
+        record.changes.iter().partition(|change| change.action == Action::Tighten);
+    if !tightened.is_empty() {
+        writeln!(out, "\nAsked for, and made stricter:")?;
+        by_rule(&tightened, out)?;
+    }
+    if !injected.is_empty() {
+        writeln!(out, "\nNot asked for, and filled in:")?;
+        by_rule(&injected, out)?;
+    }
+    if record.changes.is_empty() {
+        writeln!(out, "\nNothing was changed.")?;
+    }
+    match record.more {
+        0 => Ok(()),
+        more => writeln!(out, "\nand {more} more, which the audit log of the cluster has in full."),
+    }
+}
+
+/// Each rule once, in the order in which it first did something, with what it holds and what it did.
+fn by_rule(changes: &[&RecordedChange], out: &mut impl Write) -> io::Result<()> {
+    let mut seen: Vec<&str> = Vec::new();
+    for change in changes {
+        if seen.contains(&change.rule.as_str()) {
+            continue;
+        }
+        seen.push(&change.rule);
+        let holds = RULES.iter().find(|rule| rule.name == change.rule).map_or("", |rule| rule.holds);
+        writeln!(out, "  {}: {holds}", change.rule)?;
+        for RecordedChange { path, action, old, new, .. } in changes.iter().filter(|other| other.rule == change.rule) {
+            let old = old.as_ref().map_or_else(String::new, |old| format!(" {old} ->"));
+            let new = match (new, action) {
+                (Some(new), _) => new.to_string(),
+                (None, Action::Tighten) => "removed".to_owned(),
+                (None, Action::Inject) => "set".to_owned(),
+            };
+            writeln!(out, "    {path}:{old} {new}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! `policy`: whether a policy file is right, and what it means.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use cofferdam_model::policy::{self, Policy};
+
+use crate::config::{ConfigError, PolicySource};
+
+/// Flags of `policy`.
+#[derive(Args, Debug)]
+pub struct PolicyArgs {
+    /// What to do.
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+/// What can be done with a policy.
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// Read a policy file and say what is wrong with it, with file, line and key.
+    Check(FileArgs),
+    /// Write the ConfigMap that the admission policies read their parameters from.
+    Params(ParamsArgs),
+}
+
+/// Which policy.
+#[derive(Args, Debug)]
+struct FileArgs {
+    /// The policy file. Without it the built-in policy.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Which policy, and where its parameters go.
+#[derive(Args, Debug)]
+struct ParamsArgs {
+    #[command(flatten)]
+    policy: FileArgs,
+    /// The ConfigMap's name.
+    #[arg(long, default_value = "cofferdam-policy-params")]
+    name: String,
+    /// The ConfigMap's namespace.
+    #[arg(long, default_value = "cofferdam-system")]
+    namespace: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyCommandError {
+    /// The policy cannot be read or is wrong.
+    #[error(transparent)]
+    Policy(#[from] ConfigError),
+    /// Nothing can be written.
+    #[error("cannot write the answer")]
+    Write(#[from] io::Error),
+}
+
+impl FileArgs {
+    fn load(self) -> Result<Policy, ConfigError> {
+        self.file.map_or(PolicySource::BuiltIn, PolicySource::File).load()
+    }
+}
+
+/// Does it, and writes the answer to `out`.
+pub fn run(arguments: PolicyArgs, out: &mut impl Write) -> Result<(), PolicyCommandError> {
+    match arguments.command {
+        PolicyCommand::Check(file) => {
+            let policy = file.load()?;
+            let profiles: Vec<&str> = policy.profile_names().collect();
+            writeln!(out, "The policy {} is right. Profiles: {}.", policy.digest(), profiles.join(", "))?;
+        }
+        PolicyCommand::Params(ParamsArgs { policy, name, namespace }) => {
+            out.write_all(policy::params_config_map(&policy.load()?, &name, &namespace).as_bytes())?;
+        }
+    }
+    Ok(())
+}

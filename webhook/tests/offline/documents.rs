@@ -1,0 +1,64 @@
+//! Files of several documents: what is not hardened stays as it is.
+
+use serde_json::Value;
+
+use crate::program::run;
+
+const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: nginx}]}\n";
+
+#[test]
+fn what_holds_no_pod_stays_to_the_byte() {
+    for document in [
+        "# nothing but a comment\n",
+        "apiVersion:   v1\nkind: ConfigMap   # why\nmetadata: {name: \"x\"}\ndata:\n  a: |\n    ----\n    b\n",
+        "apiVersion: example.com/v1\nkind: Pod\nspec: {hostNetwork: true}\n",
+        "- just\n- a list\n",
+        "text\n",
+    ] {
+        assert_eq!(run(&["harden", "-"], document).out, document);
+        let input = format!("{document}---\n{POD}--- # last\n{document}");
+        let output = run(&["harden", "-"], &input);
+        assert_eq!(output.code, 0, "{}", output.notes);
+        assert!(output.out.starts_with(document), "{}", output.out);
+        assert!(output.out.ends_with(&format!("--- # last\n{document}")), "{}", output.out);
+    }
+}
+
+#[test]
+fn a_mistake_is_named_by_its_line_in_the_whole_file() {
+    for (input, line) in [("a: 1\n---\nb: 2\nb: 3\n", 4), ("---\na: [\n", 2), ("a: 1\n---\nb: 1\n---\nc: {\n", 5)] {
+        let output = run(&["harden", "-"], input);
+        assert_eq!(output.code, 2);
+        let said: usize = output.notes.split(':').nth(2).unwrap().trim().parse().unwrap();
+        assert!(said.abs_diff(line) <= 1, "{line}: {}", output.notes);
+    }
+}
+
+#[test]
+fn values_are_read_as_kubectl_reads_them_and_keep_their_type() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {n: \"007\", t: \"yes\", e: \"1e3\", m: \"a\\nb\\n\"}}\n\
+               spec:\n  containers: [{name: a, image: nginx}]\n  volumes:\n  - {name: c, configMap: {name: c, defaultMode: 0644}}\n";
+    let output = run(&["harden", "-"], pod);
+    let object: Value = serde_saphyr::from_str(&output.out).unwrap();
+    assert_eq!(object["spec"]["volumes"][0]["configMap"]["defaultMode"], 420);
+    let annotations = &object["metadata"]["annotations"];
+    for (key, value) in [("n", "007"), ("t", "yes"), ("e", "1e3"), ("m", "a\nb\n")] {
+        assert_eq!(annotations[key], value);
+    }
+}
+
+#[test]
+fn json_goes_in_and_comes_out() {
+    let pod = serde_json::json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": [{ "name": "a" }] } });
+    let output = run(&["harden", "--output=json", "-"], &pod.to_string());
+    let object: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(object["spec"]["securityContext"]["runAsNonRoot"], true);
+}
+
+#[test]
+fn pods_of_exempt_namespaces_are_left_alone_and_said_so() {
+    let input = POD.replace("{name: a}", "{name: a, namespace: kube-system}");
+    let output = run(&["harden", "-"], &input);
+    assert_eq!((output.code, output.out), (0, input));
+    assert!(output.notes.contains("Pod/a: left alone"), "{}", output.notes);
+}

@@ -1,0 +1,95 @@
+//! `kubectl cofferdam`: the program under the plugin's name, and a kubectl of ours that answers what a cluster would.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::program::{Run, program, run, run_command};
+
+/// Runs the plugin beside a kubectl that answers with `answer`, and writes down how it was asked.
+fn plugin(arguments: &[&str], answer: &Value) -> (Run, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    symlink(program(), path("kubectl-cofferdam")).unwrap();
+    // Nothing is a kubectl that fails.
+    let answer = if answer.is_null() { String::new() } else { answer.to_string() };
+    std::fs::write(path("answer.json"), answer).unwrap();
+    let script = "#!/bin/sh\nhere=$(dirname \"$0\")\necho \"$@\" > \"$here/asked\"\n\
+                  if [ -s \"$here/answer.json\" ]; then cat \"$here/answer.json\"; else exit 1; fi\n";
+    std::fs::write(path("kubectl"), script).unwrap();
+    std::fs::set_permissions(path("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let search = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let run = run_command(Command::new(path("kubectl-cofferdam")).args(arguments).env("PATH", search), "");
+    let asked = std::fs::read_to_string(path("asked")).unwrap_or_default();
+    (run, asked.trim().to_owned())
+}
+
+/// A pod as it would be in the cluster.
+fn hardened() -> Value {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": "web", "namespace": "team", "labels": { "cofferdam.dev/session": "abc" } },
+        "spec": { "containers": [{ "name": "web", "image": "nginx", "securityContext": { "privileged": true } }] },
+    });
+    let run = run(&["harden", "--output=json", "-"], &pod.to_string());
+    let mut pod: Value = serde_json::from_str(&run.out).unwrap();
+    pod["status"] = json!({ "phase": "Running" });
+    pod
+}
+
+#[test]
+fn explain_says_which_rule_changed_what_and_why() {
+    let (run, asked) = plugin(&["explain", "web", "--namespace=team", "--context=c"], &hardened());
+    assert_eq!(run.code, 0, "{}", run.notes);
+    assert_eq!(asked, "--namespace=team --context=c get pod --output=json -- web");
+    assert!(run.out.starts_with("Pod web is session abc.\nProfile default, policy "), "{}", run.out);
+    let (stricter, filled) = run.out.split_once("Not asked for, and filled in:").unwrap();
+    assert!(stricter.contains("spec.containers[0].securityContext.privileged: true -> false"), "{stricter}");
+    assert!(stricter.contains("privilege: no container is privileged"), "{stricter}");
+    assert!(filled.contains("spec.securityContext.runAsNonRoot: true"), "{filled}");
+}
+
+#[test]
+fn explain_says_why_a_pod_was_not_hardened() {
+    let plain = json!({ "metadata": { "name": "x" } });
+    let slipped = json!({ "metadata": { "name": "x", "labels": { "cofferdam.dev/session": "x" } } });
+    for (pod, words) in [(plain, "does not enforce"), (slipped, "was not asked")] {
+        let (run, _) = plugin(&["explain", "x"], &pod);
+        assert!(run.code == 0 && run.out.contains(words), "{}", run.out);
+    }
+}
+
+#[test]
+fn nothing_that_an_author_wrote_reaches_the_terminal_raw() {
+    let mut pod = hardened();
+    pod["metadata"]["annotations"]["cofferdam.dev/hardened"] = json!(r#"{"profile":"\u001b[31mred"}"#);
+    pod["metadata"]["annotations"]["cofferdam.dev/changes"] = json!("token=tok-123");
+    let (run, _) = plugin(&["explain", "web"], &pod);
+    assert!(!run.out.contains('\u{1b}') && !run.out.contains("tok-123"), "{}", run.out);
+}
+
+#[test]
+fn list_shows_sessions_in_a_table() {
+    let (run, asked) = plugin(&["list", "-A"], &json!({ "items": [hardened(), { "metadata": { "name": "odd" } }] }));
+    assert_eq!(asked, "get pods --selector cofferdam.dev/session --output=json --all-namespaces");
+    let lines: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["NAMESPACE", "POD", "SESSION", "PROFILE", "STATUS", "HARDENED", "TIGHTENED"]);
+    assert_eq!(lines[1], ["team", "web", "abc", "default", "Running", "yes", "1"]);
+    assert_eq!(lines[2], ["odd", "no"]);
+    assert_eq!(plugin(&["list"], &json!({ "items": [] })).0.out, "No sessions found.\n");
+}
+
+#[test]
+fn a_kubectl_that_fails_is_exit_2_in_one_line() {
+    let (run, _) = plugin(&["explain", "x"], &Value::Null);
+    assert_eq!(run.code, 2);
+    let (run, _) = plugin(&["explain"], &json!({}));
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn the_plugin_hardens_files_as_well() {
+    let (run, asked) = plugin(&["harden", "--check", "/dev/null"], &json!({}));
+    assert_eq!((run.code, asked.as_str()), (0, ""), "{}", run.notes);
+}

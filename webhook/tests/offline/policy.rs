@@ -1,0 +1,25 @@
+//! `policy`: check and params.
+
+use crate::program::run;
+
+#[test]
+fn a_policy_is_checked_with_file_line_key_and_what_was_meant() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    std::fs::write(file.path(), "profiles:\n  default:\n    lifetime:\n      deadlineSecond: 60\n").unwrap();
+    let wrong = run(&["policy", "check", path], "");
+    assert_eq!((wrong.code, wrong.out.as_str()), (2, ""));
+    assert!(wrong.notes.contains(&format!("{path}:4: ")) && wrong.notes.contains("deadlineSeconds"), "{}", wrong.notes);
+    std::fs::write(file.path(), "profiles: {default: {}}\n").unwrap();
+    let right = run(&["policy", "check", path], "");
+    assert_eq!(right.code, 0, "{}", right.notes);
+    assert!(right.out.contains("default"), "{}", right.out);
+}
+
+#[test]
+fn parameters_come_as_a_config_map() {
+    let params = run(&["policy", "params", "--namespace=elsewhere"], "");
+    let object: serde_json::Value = serde_saphyr::from_str(&params.out).unwrap();
+    assert_eq!((&object["kind"], &object["metadata"]["namespace"]), (&"ConfigMap".into(), &"elsewhere".into()));
+    assert!(object["data"].as_object().unwrap().values().all(serde_json::Value::is_string));
+}
