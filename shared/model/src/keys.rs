@@ -9,6 +9,21 @@ pub const SESSION: &str = "cofferdam.dev/session";
 /// Pod label: the policy profile a session is hardened by; [`DEFAULT_PROFILE`] where it is missing.
 pub const PROFILE: &str = "cofferdam.dev/profile";
 
+/// Pod annotation: where the body is fetched from, an http or https URL.
+pub const BODY_URL: &str = "cofferdam.dev/body-url";
+
+/// Pod annotation: the SHA-256 of the body, as 64 hex digits.
+pub const BODY_SHA256: &str = "cofferdam.dev/body-sha256";
+
+/// Pod annotation: the Secret whose key `token` lets the pod fetch the body. None for a body that anyone may fetch.
+pub const BODY_TOKEN_SECRET: &str = "cofferdam.dev/body-token-secret";
+
+/// Pod annotation: the entry's path inside the body, for profiles whose command has a place for it.
+pub const ENTRY: &str = "cofferdam.dev/entry";
+
+/// Pod annotation: the ports to route, such as `3000/tcp,4000/udp`; overrides those that the containers declare.
+pub const PORTS: &str = "cofferdam.dev/ports";
+
 /// Pod annotation written by us: version, profile and policy digest as JSON.
 pub const HARDENED: &str = "cofferdam.dev/hardened";
 
@@ -17,6 +32,9 @@ pub const CHANGES: &str = "cofferdam.dev/changes";
 
 /// Pod annotation written by the agent: what is known about the session's ports.
 pub const ENDPOINTS: &str = "cofferdam.dev/endpoints";
+
+/// Pod condition, and readiness gate: the session's address is known to work.
+pub const ROUTE_REACHABLE: &str = "cofferdam.dev/RouteReachable";
 
 /// The profile of a pod that names none.
 pub const DEFAULT_PROFILE: &str = "default";

@@ -82,6 +82,25 @@ impl Policy {
         Self::parse(BUILT_IN_NAME, BUILT_IN).expect("the built-in policy is valid")
     }
 
+    /// The same policy with other bodies.
+    #[cfg(test)]
+    pub(crate) fn with_bodies(self, bodies: Bodies) -> Self {
+        Self { bodies, ..self }
+    }
+
+    /// The same policy with other routing.
+    #[cfg(test)]
+    pub(crate) fn with_routing(self, routing: Routing) -> Self {
+        Self { routing, ..self }
+    }
+
+    /// The same policy with another profile `default`.
+    #[cfg(test)]
+    pub(crate) fn with_default(mut self, profile: Profile) -> Self {
+        self.profiles.insert(crate::keys::DEFAULT_PROFILE.to_owned(), profile);
+        self
+    }
+
     /// The profile of that name.
     #[must_use]
     pub fn profile(&self, name: &str) -> Option<&Profile> {

@@ -76,6 +76,12 @@ impl Quantity {
         self.nano < 0
     }
 
+    /// Whole units, the rest cut off: bytes of a size. Nothing is less than 0.
+    #[must_use]
+    pub fn whole_units(self) -> u64 {
+        u64::try_from((self.nano / NANO).max(0)).unwrap_or(u64::MAX)
+    }
+
     /// So many times as much.
     #[must_use]
     pub fn times(self, count: u32) -> Self {

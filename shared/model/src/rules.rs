@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::{harden::Context, pod::Draft};
 
+mod body;
+mod command;
 mod confinement;
 mod empty_dir;
 mod host;
@@ -12,11 +14,13 @@ mod host_users;
 mod image;
 mod lifetime;
 mod marks;
+mod mount_path;
 mod mounts;
 mod privilege;
 mod probe_host;
 mod profile;
 mod read_only_root;
+mod readiness_gate;
 mod reserved_names;
 mod resources;
 mod run_as;
@@ -94,6 +98,9 @@ pub const RULES: &[Rule] = &[
     empty_dir::RULE,
     lifetime::RULE,
     scratch::RULE,
+    command::RULE,
+    readiness_gate::RULE,
+    body::RULE,
     marks::RULE,
 ];
 

@@ -59,14 +59,24 @@ pub(crate) fn apply_with(rule: &Rule, pod: &Value, profile: &Profile) -> Result<
 
 /// Runs several rules of this profile.
 pub(crate) fn apply_all(rules: &[Rule], pod: &Value, profile: &Profile) -> Result<Applied, Refusal> {
-    let policy = Policy::built_in();
+    apply_under(rules, pod, profile, &Policy::built_in(), Occasion::Creation)
+}
+
+/// Runs several rules of this profile and policy on some occasion.
+pub(crate) fn apply_under(
+    rules: &[Rule],
+    pod: &Value,
+    profile: &Profile,
+    policy: &Policy,
+    occasion: Occasion,
+) -> Result<Applied, Refusal> {
     let session = SessionId::derive(UID);
     let context = Context {
-        policy: &policy,
+        policy,
         profile_name: "default",
         profile,
         session: Some(&session),
-        occasion: Occasion::Creation,
+        occasion,
         namespace: NAMESPACE,
         user: Some(JANE),
     };
@@ -88,6 +98,22 @@ pub(crate) fn apply_all(rules: &[Rule], pod: &Value, profile: &Profile) -> Resul
 /// The fields that a refusal names, in order.
 pub(crate) fn fields(refusal: &Refusal) -> Vec<&str> {
     refusal.reasons.iter().map(|reason| reason.field.as_str()).collect()
+}
+
+/// The hardened pod by this policy; fails the test where it is anything else.
+pub(crate) fn hardened_by(policy: &Policy, pod: &Value) -> Hardened {
+    match harden(&create(pod), policy) {
+        Verdict::Hardened(hardened) => hardened,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The fields that a refusal by this policy names; fails the test where the pod is not refused.
+pub(crate) fn refused_by(policy: &Policy, pod: &Value) -> Vec<String> {
+    match harden(&create(pod), policy) {
+        Verdict::Refused(refusal) => fields(&refusal).into_iter().map(str::to_owned).collect(),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The verdict about a pod in an enforced namespace, by the built-in policy.

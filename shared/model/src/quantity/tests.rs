@@ -155,3 +155,12 @@ proptest! {
         prop_assert_eq!(quantity(&format!("{a}Ki")).cmp(&quantity(&format!("{b}Ki"))), order);
     }
 }
+
+#[test]
+fn a_size_in_whole_bytes_is_never_more_than_the_size() {
+    for (text, bytes) in
+        [("256Mi", 268_435_456), ("1.5", 1), ("999m", 0), ("0", 0), ("-1", 0), ("1e30", u64::MAX), ("1k", 1000)]
+    {
+        assert_eq!(Quantity::parse(text).unwrap().whole_units(), bytes, "{text}");
+    }
+}

@@ -29,7 +29,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// The resources that are always limited.
-const LIMITED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+pub(super) const LIMITED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// What a missing value becomes.
 #[derive(Clone, Copy)]

@@ -1,12 +1,19 @@
 //! | what | rule | action |
 //! | --- | --- | --- |
 //! | caches and scratch | one sized emptyDir per cache of the profile, mounted with its env in every container and init container that we make read-only, unless it already mounts that path; an env variable that the author set stays | inject |
+//!
+//! Every user can write there, whatever its number. A kubelet makes the directory of an emptyDir `0777`, gives it to the
+//! pod's `fsGroup` with the set-group-ID bit, and makes the directory of a `subPath` with the mode of the one around it,
+//! as root, in that group. What a container makes in a shared directory is of the `fsGroup`; in one of its own, of its
+//! own group. (Kubernetes 1.37: `emptydir/empty_dir.go`, `volume_linux.go`, `subpath/subpath_linux.go`.)
+//!
+//! What a container's `envFrom` holds is not known to admission: a variable that is set here outranks it.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Inject, Rule, WebhookOnly, read_only_root};
+use super::{Inject, Rule, WebhookOnly, mount_path::is_covered, read_only_root};
 use crate::{
     harden::Context,
     keys,
@@ -40,7 +47,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         let mut is_mounted = false;
         for container in pod.containers().iter().filter(|container| container.list != List::EphemeralContainers) {
             let read_only = container.path.at(&read_only_root::FIELD);
-            if made_read_only.contains(&read_only.to_string()) && !is_covered(pod, container, &scratch.path) {
+            if made_read_only.contains(&read_only.to_string()) && !is_covered(pod, &container.path, &scratch.path) {
                 mount(pod, container, scratch);
                 is_mounted = true;
             }
@@ -59,32 +66,6 @@ pub(super) fn volume(scratch: &Scratch) -> Value {
 
 fn volume_name(scratch: &Scratch) -> String {
     format!("{}{}", keys::RESERVED_NAME, scratch.name)
-}
-
-/// Whether the container mounts that path itself, or a folder around it: a mount point inside somebody's volume would
-/// have to be created there, and cannot be where it is read-only.
-fn is_covered(pod: &mut Draft, container: &Container, path: &str) -> bool {
-    let path = parts(path);
-    let mounts = pod.items(&container.path.at(&["volumeMounts"]));
-    mounts.iter().any(|mount| {
-        pod.text(&mount.at(&["mountPath"])).is_some_and(|mounted| {
-            let mounted = parts(&mounted);
-            !mounted.is_empty() && path.starts_with(&mounted)
-        })
-    })
-}
-
-/// The parts of a path as a runtime resolves it: `/tmp`, `//tmp/` and `/a/../tmp` are the same.
-fn parts(path: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts
 }
 
 fn mount(pod: &mut Draft, container: &Container, scratch: &Scratch) {

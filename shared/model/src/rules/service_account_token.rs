@@ -2,11 +2,17 @@
 //! | --- | --- | --- |
 //! | service account token | automount false, **and** the already-injected token volume and its mounts removed; `serviceAccountToken` and `podCertificate` sources removed from the author's projected volumes, but for audiences that the profile lists (a mesh's; the API server's own never) | tighten |
 //!
-//! The `ServiceAccount` plugin runs before any webhook, so its volume is already there; nobody asked for it.
+//! The `ServiceAccount` plugin runs before any webhook, so its volume is already there; nobody asked for it. One that an
+//! author copied to the letter cannot be told from it.
+//!
+//! The proof of identity that the body's init container mounts stays; [`super::reserved_names`] holds that nothing else
+//! mounts it.
 
 use std::collections::HashSet;
 
-use super::{Inject, Rule, Stated, Tighten};
+use serde_json::json;
+
+use super::{Inject, Rule, Stated, Tighten, body};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -30,6 +36,9 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let mut plugins = Vec::new();
     let mut names = HashSet::new();
     for (index, volume) in pod.items(&volumes).into_iter().enumerate() {
+        if pod.value(&volume).as_ref() == Some(&body::identity_volume(context.policy.bodies())) {
+            continue;
+        }
         if is_the_plugins(pod, &volume) {
             plugins.push(index);
             names.extend(pod.text(&volume.at(&["name"])));
@@ -50,22 +59,27 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     }
 }
 
-/// Whether the `ServiceAccount` plugin made this volume: by its name and by exactly the three sources it puts in.
+/// Whether the `ServiceAccount` plugin made this volume: by a name and a content as it makes them.
 fn is_the_plugins(pod: &mut Draft, volume: &Path) -> bool {
-    if !pod.text(&volume.at(&["name"])).is_some_and(|name| name.starts_with("kube-api-access-")) {
-        return false;
-    }
-    let mut sources = pod.items(&volume.at(&["projected", "sources"])).into_iter();
-    let (Some(token), Some(root), Some(namespace), None) =
-        (sources.next(), sources.next(), sources.next(), sources.next())
-    else {
-        return false;
-    };
-    pod.members(volume).iter().all(|member| member == "name" || member == "projected")
-        && pod.members(&token) == ["serviceAccountToken"]
-        && !pod.is_set(&token.at(&["serviceAccountToken", "audience"]))
-        && pod.text(&root.at(&["configMap", "name"])).as_deref() == Some("kube-root-ca.crt")
-        && pod.members(&namespace) == ["downwardAPI"]
+    let is_named_so = pod.text(&volume.at(&["name"])).is_some_and(|name| {
+        name.strip_prefix("kube-api-access-").is_some_and(|suffix| {
+            suffix.len() == 5 && suffix.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        })
+    });
+    let namespace =
+        json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.namespace" }, "path": "namespace" });
+    let root = json!({ "key": "ca.crt", "path": "ca.crt" });
+    let projected = json!({
+        "defaultMode": 0o644,
+        "sources": [
+            { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
+            { "configMap": { "name": "kube-root-ca.crt", "items": [root] } },
+            { "downwardAPI": { "items": [namespace] } },
+        ],
+    });
+    is_named_so
+        && pod.members(volume).iter().all(|member| member == "name" || member == "projected")
+        && pod.value(&volume.at(&["projected"])) == Some(projected)
 }
 
 /// Takes credentials out of a projected volume; what else it projects stays, and so do its mounts.

@@ -1,7 +1,11 @@
 use serde_json::json;
 
 use super::RULE;
-use crate::testing::{apply, fields, pod};
+use crate::{
+    harden::Occasion,
+    policy::{Policy, Profile},
+    testing::{apply, apply_under, fields, pod},
+};
 
 #[test]
 fn a_container_or_volume_named_like_ours_is_refused() {
@@ -27,4 +31,18 @@ fn a_scratch_volume_is_ours_by_its_content_and_not_by_its_name() {
         let refusal = apply(&RULE, &pod(json!({ "containers": [], "volumes": [foreign] }))).err().unwrap();
         assert_eq!(fields(&refusal), ["spec.volumes[0].name"], "{foreign}");
     }
+}
+
+#[test]
+fn a_live_pods_names_are_no_finding_and_who_mounts_a_credential_is() {
+    let live = pod(json!({
+        "containers": [{ "name": "a", "volumeMounts": [{ "name": "cofferdam-body-token", "mountPath": "/x" }] }],
+        "initContainers": [{
+            "name": "cofferdam-fetch", "image": "an-earlier-one",
+            "volumeMounts": [{ "name": "cofferdam-body-token", "mountPath": "/t" }],
+        }],
+        "volumes": [{ "name": "cofferdam-an-earlier-one", "emptyDir": {} }],
+    }));
+    let refusal = apply_under(&[RULE], &live, &Profile::default(), &Policy::built_in(), Occasion::Audit).err().unwrap();
+    assert_eq!(fields(&refusal), ["spec.containers[0].volumeMounts[0].name"]);
 }

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{RULE, parts};
+use super::RULE;
 use crate::{
     policy::Profile,
     rules::read_only_root,
@@ -87,7 +87,32 @@ fn who_asked_for_a_read_only_root_has_said_where_to_write() {
 }
 
 #[test]
-fn paths_are_compared_as_a_runtime_resolves_them() {
-    assert_eq!(parts("//a/./b/../c/"), ["a", "c"]);
-    assert!(parts("/../..").is_empty());
+fn a_variable_that_the_author_set_stays_wherever_its_value_comes_from() {
+    let reference = json!({ "name": "HOME", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } });
+    let from = json!([{ "configMapRef": { "name": "settings" } }]);
+    let applied = apply(json!({
+        "containers": [{ "name": "a", "env": [reference] }, { "name": "b", "envFrom": from }],
+    }));
+    assert_eq!(applied.spec("/containers/0/env"), &json!([reference]));
+    // Nobody knows here what the map holds.
+    assert_eq!(applied.spec("/containers/1/env"), &json!([{ "name": "HOME", "value": "/home/session" }]));
+    assert_eq!(applied.spec("/containers/1/envFrom"), &from);
+}
+
+#[test]
+fn a_directory_may_be_each_containers_own_and_name_places_in_it() {
+    let mut profile = Profile::default();
+    profile.scratch.truncate(1);
+    profile.scratch[0].per_container = true;
+    profile.scratch[0].env = vec![("TMPDIR".to_owned(), String::new()), ("PIP_CACHE_DIR".to_owned(), "pip".to_owned())];
+    let spec = json!({ "containers": [{ "name": "a" }, { "name": "b" }], "initContainers": [{ "name": "i" }] });
+    let applied = apply_all(&[read_only_root::RULE, RULE], &pod(spec), &profile).unwrap();
+    for (container, name) in [("containers/0", "a"), ("containers/1", "b"), ("initContainers/0", "i")] {
+        let own = json!([{ "name": "cofferdam-tmp", "mountPath": "/tmp", "subPath": name }]);
+        assert_eq!(applied.spec(&format!("/{container}/volumeMounts")), &own);
+        let env = json!([{ "name": "TMPDIR", "value": "/tmp" }, { "name": "PIP_CACHE_DIR", "value": "/tmp/pip" }]);
+        assert_eq!(applied.spec(&format!("/{container}/env")), &env);
+    }
+    assert_eq!(applied.spec("/volumes").as_array().map(Vec::len), Some(1));
+    assert!(apply_all(&[read_only_root::RULE, RULE], &applied.pod, &profile).unwrap().changes.is_empty());
 }

@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
-    policy::Profile,
+    policy::{Policy, Profile},
+    rules::body,
     testing::{apply, apply_with, pod},
 };
 
@@ -94,10 +95,38 @@ fn a_token_for_a_listed_audience_stays() {
 }
 
 #[test]
-fn a_volume_that_only_borrows_the_plugins_name_is_the_authors() {
-    let mut volume = plugins_volume();
-    volume["projected"]["sources"][1]["configMap"]["name"] = json!("mine");
-    let applied = apply(&RULE, &pod(json!({ "containers": [], "volumes": [volume] }))).unwrap();
-    assert_eq!(applied.spec("/volumes/0/projected/sources").as_array().unwrap().len(), 2);
-    assert_eq!(applied.warnings, ["spec.volumes[0].projected.sources[0]: removed (service-account-token)"]);
+fn a_volume_that_is_not_to_the_letter_the_plugins_is_the_authors() {
+    let spoilt: [fn(&mut Value); 7] = [
+        |volume| volume["name"] = json!("kube-api-access-mine"),
+        |volume| volume["name"] = json!("kube-api-access-"),
+        |volume| volume["projected"]["defaultMode"] = json!(292),
+        |volume| volume["projected"]["sources"][0]["serviceAccountToken"]["expirationSeconds"] = json!(86_400),
+        |volume| volume["projected"]["sources"][0]["serviceAccountToken"]["path"] = json!("t"),
+        |volume| volume["projected"]["sources"][1]["configMap"]["name"] = json!("mine"),
+        |volume| volume["projected"]["sources"][2]["downwardAPI"]["items"] = json!([]),
+    ];
+    for spoil in spoilt {
+        let mut volume = plugins_volume();
+        spoil(&mut volume);
+        let applied = apply(&RULE, &pod(json!({ "containers": [], "volumes": [volume] }))).unwrap();
+        assert_eq!(applied.spec("/volumes/0/projected/sources").as_array().unwrap().len(), 2, "{volume}");
+        assert_eq!(applied.warnings, ["spec.volumes[0].projected.sources[0]: removed (service-account-token)"]);
+    }
+}
+
+#[test]
+fn only_the_proof_of_identity_of_the_body_stays_and_only_to_the_letter() {
+    let identity = body::identity_volume(Policy::built_in().bodies());
+    let apply = |volume: &Value| apply(&RULE, &pod(json!({ "containers": [], "volumes": [volume] }))).unwrap();
+    assert_eq!(apply(&identity).spec("/volumes/0"), &identity);
+    let spoilt: [fn(&mut Value); 3] = [
+        |volume| volume["name"] = json!("mine"),
+        |volume| volume["projected"]["sources"][0]["serviceAccountToken"]["audience"] = json!("vault"),
+        |volume| volume["projected"]["sources"][0]["serviceAccountToken"]["expirationSeconds"] = json!(86_400),
+    ];
+    for spoil in spoilt {
+        let mut volume = identity.clone();
+        spoil(&mut volume);
+        assert_eq!(apply(&volume).spec("/volumes/0/projected/sources"), &json!([]), "{volume}");
+    }
 }

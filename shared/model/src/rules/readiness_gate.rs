@@ -1,0 +1,43 @@
+//! | what | rule | action |
+//! | --- | --- | --- |
+//! | readiness gate | `cofferdam.dev/RouteReachable`, where routing is on (a base domain is set and the mode is not `none`), unless the profile switches it off | inject |
+//!
+//! A workload's template gets none: each of its pods does, when it is created.
+
+use serde_json::json;
+
+use super::{Inject, Rule, WebhookOnly};
+use crate::{
+    harden::{Context, Occasion},
+    keys,
+    pod::{Draft, Path},
+};
+
+pub(super) const RULE: Rule = Rule {
+    name: "readiness-gate",
+    holds: "a pod that is Ready has an address that works",
+    effects: &[Inject],
+    source: "Kubernetes: Pod Lifecycle, Pod readiness",
+    reports: &["https://github.com/varnish/gateway/issues/17"],
+    cel: WebhookOnly("a pod without the gate is no less safe"),
+    audits: false,
+    apply,
+};
+
+fn apply(pod: &mut Draft, context: &Context<'_>) {
+    let is_wanted =
+        context.occasion == Occasion::Creation && context.profile.readiness_gate && context.policy.routing().is_on();
+    if !is_wanted {
+        return;
+    }
+    let gates = Path::of(&["spec", "readinessGates"]);
+    let items = pod.items(&gates);
+    let is_there =
+        items.iter().any(|gate| pod.text(&gate.at(&["conditionType"])).as_deref() == Some(keys::ROUTE_REACHABLE));
+    if !is_there {
+        pod.append(&gates, json!({ "conditionType": keys::ROUTE_REACHABLE }));
+    }
+}
+
+#[cfg(test)]
+mod tests;
