@@ -12,10 +12,12 @@ mod host;
 mod host_aliases;
 mod host_users;
 mod image;
+mod image_pull_secrets;
 mod lifetime;
 mod marks;
 mod mount_path;
 mod mounts;
+mod priority;
 mod privilege;
 mod probe_host;
 mod profile;
@@ -24,10 +26,12 @@ mod readiness_gate;
 mod reserved_names;
 mod resources;
 mod run_as;
+mod scheduling;
 mod scratch;
 mod seccomp;
 mod service_account_token;
 mod sharing;
+mod tolerations;
 mod volume_types;
 
 /// One row of the table.
@@ -73,7 +77,7 @@ pub enum Cel {
     WebhookOnly(&'static str),
 }
 
-use Cel::{Stated, WebhookOnly};
+use Cel::{But, Stated, WebhookOnly};
 use Effect::{Inject, Refuse, Tighten};
 
 /// All rules, in the order they run.
@@ -83,6 +87,10 @@ pub const RULES: &[Rule] = &[
     host_aliases::RULE,
     volume_types::RULE,
     image::RULE,
+    scheduling::RULE,
+    priority::RULE,
+    tolerations::RULE,
+    image_pull_secrets::RULE,
     reserved_names::RULE,
     run_as::RULE,
     host_users::RULE,

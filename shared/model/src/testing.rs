@@ -70,6 +70,29 @@ pub(crate) fn apply_under(
     policy: &Policy,
     occasion: Occasion,
 ) -> Result<Applied, Refusal> {
+    let user = (occasion != Occasion::Audit).then_some(JANE);
+    run(rules, pod, profile, policy, occasion, user)
+}
+
+/// Runs one rule of this profile on another occasion.
+pub(crate) fn apply_on(occasion: Occasion, rule: &Rule, pod: &Value, profile: &Profile) -> Result<Applied, Refusal> {
+    apply_under(&[*rule], pod, profile, &Policy::built_in(), occasion)
+}
+
+/// Runs one rule of this profile over a pod that this user creates.
+pub(crate) fn apply_as(name: &str, rule: &Rule, pod: &Value, profile: &Profile) -> Result<Applied, Refusal> {
+    let user = User { name, groups: &[] };
+    run(&[*rule], pod, profile, &Policy::built_in(), Occasion::Creation, Some(user))
+}
+
+fn run(
+    rules: &[Rule],
+    pod: &Value,
+    profile: &Profile,
+    policy: &Policy,
+    occasion: Occasion,
+    user: Option<User<'_>>,
+) -> Result<Applied, Refusal> {
     let session = SessionId::derive(UID);
     let context = Context {
         policy,
@@ -78,7 +101,7 @@ pub(crate) fn apply_under(
         session: Some(&session),
         occasion,
         namespace: NAMESPACE,
-        user: Some(JANE),
+        user,
     };
     let mut draft = Draft::new(pod);
     draft.find_containers();
