@@ -47,6 +47,16 @@ pub enum Operation<'a> {
     },
 }
 
+impl<'a> Operation<'a> {
+    /// The pod before, where it was there.
+    fn old(&self) -> Option<&'a Value> {
+        match *self {
+            Self::Create | Self::Template(_) => None,
+            Self::AddEphemeralContainers { old } | Self::Update { old } => Some(old),
+        }
+    }
+}
+
 /// What a workload's controller forbids in its template. Its pods get that when they are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Template {
@@ -137,6 +147,8 @@ pub struct Advice {
     pub warnings: Vec<String>,
     /// Whether the pod would be refused.
     pub would_refuse: bool,
+    /// The rules that have something to say, each once.
+    pub rules: Vec<&'static str>,
 }
 
 /// What the rules go by.
@@ -168,11 +180,14 @@ pub(crate) enum Occasion {
 /// Decides about a pod.
 #[must_use]
 pub fn harden(request: &Request<'_>, policy: &Policy) -> Verdict {
-    if keys::EXEMPT_NAMESPACES.contains(&request.namespace) {
+    if policy.exempts(request.namespace) {
         return Verdict::Untouched(Untouched::ExemptNamespace);
     }
     let mut draft = Draft::new(request.pod);
-    if request.scope == Scope::Labelled && !draft.is_set(&label(keys::SESSION)) && !draft.is_refused() {
+    let was_session = request.operation.old().is_some_and(|old| Draft::new(old).is_set(&label(keys::SESSION)));
+    // An update that takes the label away is still one of a session.
+    let is_session = was_session || draft.is_set(&label(keys::SESSION));
+    if request.scope == Scope::Labelled && !is_session && !draft.is_refused() {
         return Verdict::Untouched(Untouched::NotASession);
     }
     let mirror = Path::of(&["metadata", "annotations", keys::MIRROR_POD]);
@@ -267,11 +282,15 @@ pub(crate) fn walk(
 
 /// What would have been done, told instead of done.
 fn advised(verdict: Verdict) -> Verdict {
-    match verdict {
-        Verdict::Untouched(_) | Verdict::Advised(_) => verdict,
-        Verdict::Hardened(_) => Verdict::Advised(Advice { warnings: advice(&verdict, ""), would_refuse: false }),
-        Verdict::Refused(_) => Verdict::Advised(Advice { warnings: advice(&verdict, ""), would_refuse: true }),
-    }
+    let mut rules: Vec<&'static str> = match &verdict {
+        Verdict::Untouched(_) | Verdict::Advised(_) => return verdict,
+        Verdict::Hardened(hardened) => hardened.changes.iter().map(|change| change.rule).collect(),
+        Verdict::Refused(refusal) => refusal.reasons.iter().map(|reason| reason.rule).collect(),
+    };
+    // The rules run one after the other, so each one's words are side by side.
+    rules.dedup();
+    let would_refuse = matches!(verdict, Verdict::Refused(_));
+    Verdict::Advised(Advice { warnings: advice(&verdict, ""), would_refuse, rules })
 }
 
 fn label(key: &'static str) -> Path {

@@ -1,6 +1,6 @@
 //! The words that pods, namespaces and Cofferdam exchange: labels, annotations and reserved names.
 
-/// Namespace label: `enforced` turns every pod created in the namespace into a session.
+/// Namespace label: `enforced` turns every pod created in the namespace into a session, `warn` tells what that would do.
 pub const SESSIONS: &str = "cofferdam.dev/sessions";
 
 /// Pod label: opts a pod in, and holds its session id. Empty asks for a derived id.
@@ -42,8 +42,11 @@ pub const DEFAULT_PROFILE: &str = "default";
 /// Names of containers and volumes that begin with this are ours.
 pub const RESERVED_NAME: &str = "cofferdam-";
 
-/// Namespaces whose pods are never hardened: the cluster and Cofferdam itself must start while the webhook is down.
-pub const EXEMPT_NAMESPACES: [&str; 2] = ["cofferdam-system", "kube-system"];
+/// The namespace that Cofferdam is installed in, unless it is told another.
+pub const SYSTEM_NAMESPACE: &str = "cofferdam-system";
+
+/// The cluster's own namespace.
+pub const KUBE_SYSTEM: &str = "kube-system";
 
 /// The annotation by which a kubelet marks the mirror of a static pod (Kubernetes: static pods).
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";

@@ -8,7 +8,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use sha2::{Digest, Sha256};
 
-use crate::quantity::Quantity;
+use crate::{
+    keys::{KUBE_SYSTEM, SYSTEM_NAMESPACE},
+    quantity::Quantity,
+};
 
 mod bodies;
 mod check;
@@ -52,6 +55,8 @@ pub struct Policy {
     trusted: Vec<String>,
     routing: Routing,
     bodies: Bodies,
+    /// Where Cofferdam itself runs.
+    system_namespace: String,
     digest: String,
 }
 
@@ -63,6 +68,7 @@ impl Policy {
             trusted: Vec::new(),
             routing: Routing::default(),
             bodies: Bodies::default(),
+            system_namespace: SYSTEM_NAMESPACE.to_owned(),
             digest: digest(text),
         })
     }
@@ -73,6 +79,21 @@ impl Policy {
     pub fn with_image(mut self, image: impl Into<String>) -> Self {
         self.bodies.image = image.into();
         self
+    }
+
+    /// The same policy, for an installation in `namespace`: its pods are left alone, and those of the namespace that
+    /// installations have by default no longer are.
+    #[must_use]
+    pub fn with_system_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.system_namespace = namespace.into();
+        self
+    }
+
+    /// Whether pods of that namespace are left alone: the cluster and Cofferdam itself must start while the webhook is
+    /// down.
+    #[must_use]
+    pub fn exempts(&self, namespace: &str) -> bool {
+        namespace == KUBE_SYSTEM || namespace == self.system_namespace
     }
 
     /// The policy that holds where none is given.

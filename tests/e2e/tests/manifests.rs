@@ -427,7 +427,7 @@ fn the_program_and_the_entries_use_the_same_words() {
     let objects = Objects::of("overlays/cert-manager");
     for webhook in objects.webhooks() {
         let expressions = items(&webhook["namespaceSelector"]["matchExpressions"]);
-        assert_eq!(expressions[0]["values"], json!(keys::EXEMPT_NAMESPACES));
+        assert_eq!(expressions[0]["values"], json!([keys::SYSTEM_NAMESPACE, keys::KUBE_SYSTEM]));
         assert_eq!(expressions[1]["key"], keys::SESSIONS);
         if let Some(expression) = items(&webhook["objectSelector"]["matchExpressions"]).first() {
             assert_eq!(expression["key"], keys::SESSION);

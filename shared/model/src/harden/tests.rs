@@ -37,6 +37,43 @@ fn exempt_namespaces_are_left_alone_whatever_is_in_them() {
 }
 
 #[test]
+fn an_installation_elsewhere_leaves_its_own_namespace_alone_and_not_the_default_one() {
+    let policy = Policy::built_in().with_system_namespace("guard");
+    let pod = plain();
+    let verdict = |namespace| harden(&Request { namespace, ..create(&pod) }, &policy);
+    for namespace in ["kube-system", "guard"] {
+        assert!(matches!(verdict(namespace), Verdict::Untouched(Untouched::ExemptNamespace)), "{namespace}");
+    }
+    assert!(matches!(verdict("cofferdam-system"), Verdict::Hardened(_)));
+}
+
+#[test]
+fn an_update_that_takes_the_label_away_is_judged_like_any_other() {
+    let old = labelled(&json!("abc"));
+    let mut new = plain();
+    new["spec"]["containers"][0]["securityContext"] = json!({ "privileged": true });
+    let update =
+        Request { scope: Scope::Labelled, operation: Operation::Update { old: &old }, uid: None, ..create(&new) };
+    assert!(matches!(harden(&update, &Policy::built_in()), Verdict::Refused(_)));
+}
+
+#[test]
+fn advice_names_each_rule_once() {
+    let pod = pod(json!({
+        "hostNetwork": true,
+        "hostPID": true,
+        "containers": [{ "name": "a" }],
+        "volumes": [{ "name": "h", "hostPath": { "path": "/" } }],
+    }));
+    match decide("n", Scope::Warn, &[], &pod) {
+        Verdict::Advised(advice) => {
+            assert_eq!((advice.rules, advice.would_refuse), (vec!["host", "volume-types"], true))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn outside_enforced_namespaces_only_the_label_makes_a_session() {
     let verdict = decide("default", Scope::Labelled, &[], &plain());
     assert!(matches!(verdict, Verdict::Untouched(Untouched::NotASession)), "{verdict:?}");
