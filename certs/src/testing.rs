@@ -70,33 +70,34 @@ fn since_1970(time: SystemTime) -> Duration {
     Duration::from_secs(time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// A mounted TLS Secret. What a program opens, `tls.crt`, is a link into `..data`, which is a link to the directory of
-/// the current generation; an update makes a new directory and renames a new `..data` over the old one.
-pub struct SecretVolume {
+/// A mounted ConfigMap or Secret. What a program opens is a link into `..data`, which is a link to the directory of the
+/// current generation; an update makes a new directory and renames a new `..data` over the old one.
+pub struct Volume {
     root: TempDir,
     generation: u64,
 }
 
-impl SecretVolume {
-    /// Mounts a Secret.
-    pub fn mount(issued: &Issued) -> io::Result<Self> {
+impl Volume {
+    /// Mounts an object that holds these files, by name and contents.
+    pub fn mount(files: &[(&str, &str)]) -> io::Result<Self> {
         let mut volume = Self { root: tempfile::tempdir()?, generation: 0 };
-        volume.update(issued)?;
-        for name in ["tls.crt", "tls.key"] {
-            symlink(PathBuf::from("..data").join(name), volume.root.path().join(name))?;
+        volume.update(files)?;
+        for (name, _) in files {
+            symlink(PathBuf::from("..data").join(name), volume.path(name))?;
         }
         Ok(volume)
     }
 
-    /// Brings the volume to a new state of the Secret, in one step.
-    pub fn update(&mut self, issued: &Issued) -> io::Result<()> {
+    /// Brings the volume to a new state of the object, in one step.
+    pub fn update(&mut self, files: &[(&str, &str)]) -> io::Result<()> {
         let root = self.root.path();
         let old = root.join(format!("..generation-{}", self.generation));
         self.generation += 1;
         let new = format!("..generation-{}", self.generation);
         fs::create_dir(root.join(&new))?;
-        fs::write(root.join(&new).join("tls.crt"), &issued.chain)?;
-        fs::write(root.join(&new).join("tls.key"), &issued.key)?;
+        for (name, contents) in files {
+            fs::write(root.join(&new).join(name), contents)?;
+        }
         symlink(&new, root.join("..data_tmp"))?;
         fs::rename(root.join("..data_tmp"), root.join("..data"))?;
         if old.exists() {
@@ -105,9 +106,34 @@ impl SecretVolume {
         Ok(())
     }
 
+    /// Where a program finds a file.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+}
+
+/// A mounted TLS Secret.
+pub struct SecretVolume(Volume);
+
+impl SecretVolume {
+    /// Mounts a Secret.
+    pub fn mount(issued: &Issued) -> io::Result<Self> {
+        Volume::mount(&pair(issued)).map(Self)
+    }
+
+    /// Brings the volume to a new state of the Secret, in one step.
+    pub fn update(&mut self, issued: &Issued) -> io::Result<()> {
+        self.0.update(&pair(issued))
+    }
+
     /// Where a program finds the two files.
     #[must_use]
     pub fn files(&self) -> Files {
-        Files { chain: self.root.path().join("tls.crt"), key: self.root.path().join("tls.key") }
+        Files { chain: self.0.path("tls.crt"), key: self.0.path("tls.key") }
     }
+}
+
+fn pair(issued: &Issued) -> [(&'static str, &str); 2] {
+    [("tls.crt", &issued.chain), ("tls.key", &issued.key)]
 }

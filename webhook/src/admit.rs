@@ -10,34 +10,50 @@
 //! | a body that breaks off | 400 | `broken-off` |
 //! | more memory than all requests may hold together | 503 | `overloaded` |
 //! | no JSON, no `AdmissionReview` v1, no request, no uid | 400 | `malformed` |
-//! | a review of anything but the creation of a pod | denied, 400 | `unexpected` |
+//! | a review of what its path is not registered for, or of an update without the old object | denied, 400 | `unexpected` |
 //! | a pod that cannot be read, or is too large | denied, 400 or 413 | `unreadable`, `too-heavy` |
 //! | a pod that is none of our business | allowed | `not-a-session`, `exempt-namespace`, `mirror-pod` |
-//! | a pod that can be made safe | allowed with a patch | `hardened` |
-//! | a pod that cannot | denied, 403 | `refused` |
+//! | a pod, or a container for debugging, that can be made safe | allowed with a patch | `hardened` |
+//! | one that cannot | denied, 403 | `refused` |
+//! | an update of a pod, its resources or the rest, that loosens nothing | allowed | `nothing-loosened` |
+//! | one that does | denied, 403 | `refused` |
+//! | any of these in a namespace that only wants to know | allowed with warnings | `advised`, `advised-refusal` |
+//! | a workload | allowed with warnings about its pods | the same, or the words for pods that nothing is done to |
 //! | a client that leaves in the middle | none | `abandoned` |
 //! | a panic (caught where the connection is served) | 500 | `panicked` |
+//!
+//! | path | what it is registered for |
+//! | --- | --- |
+//! | `/mutate/{enforced,warn,labelled}` | CREATE `pods`, UPDATE `pods/ephemeralcontainers` and `pods/resize` |
+//! | `/validate/{enforced,warn,labelled}` | UPDATE `pods`; CREATE and UPDATE of whatever has a template of pods |
 //!
 //! "Denied" is an answer of HTTP status 200 with the request's uid on it. What an API server makes of any other status
 //! is up to the `failurePolicy`, so nothing that we ourselves failed at is ever a denial.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use cofferdam_model::policy::Policy;
-use cofferdam_model::{Hardened, Operation, Request as Question, Scope, User, Verdict, changes_annotation, harden};
+use cofferdam_model::{Hardened, Request as Question, User, Verdict, advice, changes_annotation, harden};
 use cofferdam_runtime::http::{BodyError, Budget, Reply, body, reply};
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, StatusCode};
 use hyper::body::Body;
+use serde_json::Value;
 
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::review::{Answer, Malformed, Review, Status};
 use crate::weight;
 
+mod entry;
 mod outcome;
+mod subject;
 
-pub use outcome::{Entry, Outcome};
+pub use entry::{Entry, Webhook};
+pub use outcome::Outcome;
+pub use subject::Subject;
 
 /// An API server takes no object of more than 3 MiB. A review carries two of them, the object and on an update the old
 /// one; 1 MiB more holds the rest.
@@ -47,14 +63,15 @@ pub const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
 /// for connections, the policy and the program.
 pub const MEMORY_BYTES: usize = 64 * 1024 * 1024;
 
-/// What judging one pod may take of it, so that one creator cannot leave the others without. By [`weight::estimate`]
-/// it holds every pod that etcd would store (1.5 MiB) of up to some 5,000 objects; pods have a few hundred.
+/// What judging one pod may take of it, so that one creator cannot leave the others without; an update shows two. By
+/// [`weight::estimate`] it holds every pod that etcd would store (1.5 MiB) of up to some 5,000 objects; pods have a few
+/// hundred.
 pub const MAX_POD_BYTES: usize = MEMORY_BYTES / 4;
 
-/// Judges reviews by one policy.
+/// Judges reviews by the policy of the moment.
 #[derive(Debug)]
 pub struct Admission {
-    policy: Policy,
+    policy: Arc<ArcSwap<Policy>>,
     metrics: Metrics,
     memory: Budget,
     body_within: Duration,
@@ -76,7 +93,7 @@ pub struct Decision {
 /// Why a request gets no review as an answer.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
-    #[error("there are /mutate/enforced and /mutate/labelled here")]
+    #[error("there are /mutate/ and /validate/ here, each with enforced, warn and labelled below it")]
     NotFound,
     #[error("only POST is answered here")]
     WrongMethod,
@@ -89,9 +106,9 @@ enum Problem {
 }
 
 impl Admission {
-    /// Judges by `policy`; a body may take `body_within` to arrive.
+    /// Judges each request by what is in `policy` when it has arrived; a body may take `body_within` to arrive.
     #[must_use]
-    pub fn new(policy: Policy, metrics: Metrics, body_within: Duration) -> Self {
+    pub fn new(policy: Arc<ArcSwap<Policy>>, metrics: Metrics, body_within: Duration) -> Self {
         Self { policy, metrics, memory: Budget::new(MEMORY_BYTES), body_within }
     }
 
@@ -108,7 +125,8 @@ impl Admission {
                 (decision.outcome, reply::json(StatusCode::OK, decision.answer.to_body()))
             }
             Err(problem) => {
-                tracing::warn!(scope = entry.as_str(), problem = %problem, "a request could not be judged");
+                let [webhook, scope] = Entry::words(entry);
+                tracing::warn!(webhook, scope, problem = %problem, "a request could not be judged");
                 (problem.outcome(), problem.reply())
             }
         };
@@ -116,8 +134,8 @@ impl Admission {
         reply
     }
 
-    async fn judge<B: Body + Unpin>(&self, entry: Entry, request: Request<B>) -> Result<Decision, Problem> {
-        let scope = entry.scope().ok_or(Problem::NotFound)?;
+    async fn judge<B: Body + Unpin>(&self, entry: Option<Entry>, request: Request<B>) -> Result<Decision, Problem> {
+        let entry = entry.ok_or(Problem::NotFound)?;
         if request.method() != Method::POST {
             return Err(Problem::WrongMethod);
         }
@@ -126,59 +144,78 @@ impl Admission {
         }
         let mut body = body::read(request.into_body(), MAX_BODY_BYTES, self.body_within, &self.memory).await?;
         let review = Review::parse(&body.bytes)?;
-        let weight = weight::estimate(review.object_text());
-        if weight > MAX_POD_BYTES {
-            return Ok(too_heavy(entry, &review));
+        let weights = weigh(entry, &review);
+        if weights.iter().all(|weight| *weight <= MAX_POD_BYTES) {
+            body.share.take(weights.iter().sum()).map_err(BodyError::from)?;
         }
-        body.share.take(weight).map_err(BodyError::from)?;
-        Ok(decide(entry, scope, &review, &self.policy))
+        Ok(decide(entry, &review, &self.policy.load()))
     }
+}
+
+/// What the objects in a review may cost in memory, each for itself; an old one only where it is looked at.
+fn weigh(entry: Entry, review: &Review<'_>) -> [usize; 2] {
+    let old = Subject::of(entry, review).is_some_and(Subject::needs_old);
+    [weight::estimate(review.object.text()), if old { weight::estimate(review.old_object.text()) } else { 0 }]
 }
 
 /// Decides about a review. Pure, and in one go: hardening a pod takes less time than handing it to another thread.
 #[must_use]
-pub fn decide(entry: Entry, scope: Scope, review: &Review<'_>, policy: &Policy) -> Decision {
-    if !review.creates_a_pod() {
-        let message = "Cofferdam judges the creation of pods and nothing else; correct the rules of its webhook \
-                       configuration";
-        return denied(Outcome::Unexpected, StatusCode::BAD_REQUEST, message.to_owned(), Record::new(entry, review));
+pub fn decide(entry: Entry, review: &Review<'_>, policy: &Policy) -> Decision {
+    let record = Record::new(entry, review);
+    let Some(subject) = Subject::of(entry, review) else {
+        let message =
+            "Cofferdam is not registered for this at this path; correct the rules of its webhook configurations";
+        return denied(Outcome::Unexpected, message.to_owned(), record);
+    };
+    if subject.needs_old() && review.old_object.is_missing() {
+        let message = "Cofferdam cannot judge the update of a pod without the pod that was there before";
+        return denied(Outcome::Unexpected, message.to_owned(), record);
     }
-    let pod = match review.object() {
-        Ok(pod) => pod,
-        Err(unreadable) => {
-            let message = format!("Cofferdam cannot read this pod: {unreadable}");
-            return denied(Outcome::Unreadable, StatusCode::BAD_REQUEST, message, Record::new(entry, review));
-        }
+    if weigh(entry, review).iter().any(|weight| *weight > MAX_POD_BYTES) {
+        let problem = "it is too large to be judged; it has too many members";
+        return given_up(subject, Outcome::TooHeavy, problem, record);
+    }
+    let objects = review.object.tree().and_then(|object| {
+        let old = if subject.needs_old() { review.old_object.tree()? } else { Value::Null };
+        Ok((object, old))
+    });
+    let (object, old) = match objects {
+        Ok(objects) => objects,
+        Err(unreadable) => return given_up(subject, Outcome::Unreadable, &unreadable.to_string(), record),
     };
     let verdict = harden(
         &Question {
             uid: Some(&review.uid),
             namespace: &review.namespace,
-            scope,
+            scope: subject.scope(entry),
             user: User { name: &review.user_info.username, groups: &review.user_info.groups },
-            operation: Operation::Create,
-            pod: &pod,
+            operation: subject.operation(&old),
+            pod: subject.pod(&object),
         },
         policy,
     );
-    let record = Record::new(entry, review).of_pod(&pod).of_verdict(&verdict);
-    match verdict {
-        Verdict::Untouched(why) => {
-            let outcome = Outcome::from(why);
-            Decision { outcome, answer: Answer::allow(&review.uid), record: record.named(outcome), patch_bytes: None }
-        }
-        Verdict::Advised(advice) => {
-            let mut answer = Answer::allow(&review.uid);
-            answer.set_warnings(advice.warnings);
-            Decision { outcome: Outcome::Hardened, answer, record, patch_bytes: None }
-        }
-        Verdict::Hardened(hardened) => hardened_as(review, hardened, policy, record),
-        Verdict::Refused(refusal) => {
-            let mut decision = denied(Outcome::Refused, StatusCode::FORBIDDEN, refusal.to_string(), record);
-            decision.answer.annotate("refused-by", decision.record.rules());
-            decision
-        }
+    let record = record.of_object(&object).of_verdict(&verdict);
+    if subject.is_template() {
+        return advised(review, &verdict, subject.path(), record);
     }
+    match verdict {
+        Verdict::Untouched(_) | Verdict::Advised(_) => advised(review, &verdict, "", record),
+        Verdict::Hardened(hardened) => hardened_as(review, hardened, policy, record),
+        Verdict::Refused(refusal) => denied(Outcome::Refused, refusal.to_string(), record),
+    }
+}
+
+/// Allowed as it is, with what there is to say.
+fn advised(review: &Review<'_>, verdict: &Verdict, at: &str, record: Record) -> Decision {
+    let outcome = match verdict {
+        Verdict::Untouched(why) => Outcome::from(*why),
+        Verdict::Refused(_) => Outcome::AdvisedRefusal,
+        Verdict::Advised(advice) if advice.would_refuse => Outcome::AdvisedRefusal,
+        Verdict::Hardened(_) | Verdict::Advised(_) => Outcome::Advised,
+    };
+    let mut answer = Answer::allow(&review.uid);
+    answer.set_warnings(advice(verdict, at));
+    Decision { outcome, answer, record: record.named(outcome), patch_bytes: None }
 }
 
 fn hardened_as(review: &Review<'_>, hardened: Hardened, policy: &Policy, record: Record) -> Decision {
@@ -198,19 +235,27 @@ fn hardened_as(review: &Review<'_>, hardened: Hardened, policy: &Policy, record:
     Decision { outcome: Outcome::Hardened, answer, record: record.named(Outcome::Hardened), patch_bytes }
 }
 
-fn too_heavy(entry: Entry, review: &Review<'_>) -> Decision {
-    let message = "Cofferdam refuses this pod: it is too large to be judged; it has too many members";
-    denied(Outcome::TooHeavy, StatusCode::PAYLOAD_TOO_LARGE, message.to_owned(), Record::new(entry, review))
+/// A pod that is not understood is not let through; a workload is no pod yet.
+fn given_up(subject: Subject, outcome: Outcome, problem: &str, record: Record) -> Decision {
+    if !subject.is_template() {
+        return denied(outcome, format!("Cofferdam refuses this pod: {problem}"), record);
+    }
+    let mut answer = Answer::allow(record.uid());
+    answer.set_warnings(vec![format!("Cofferdam cannot tell what becomes of these pods: {problem}")]);
+    Decision { outcome, answer, record: record.named(outcome), patch_bytes: None }
 }
 
-fn denied(outcome: Outcome, code: StatusCode, message: String, record: Record) -> Decision {
+fn denied(outcome: Outcome, message: String, record: Record) -> Decision {
     // The words of `metav1.StatusReason`.
-    let reason = match code {
-        StatusCode::FORBIDDEN => "Forbidden",
-        StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLarge",
-        _ => "BadRequest",
+    let (code, reason) = match outcome {
+        Outcome::Refused => (StatusCode::FORBIDDEN, "Forbidden"),
+        Outcome::TooHeavy => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+        _ => (StatusCode::BAD_REQUEST, "BadRequest"),
     };
-    let answer = Answer::deny(record.uid(), Status { code: code.as_u16(), reason, message });
+    let mut answer = Answer::deny(record.uid(), Status { code: code.as_u16(), reason, message });
+    if !record.rules().is_empty() {
+        answer.annotate("refused-by", record.rules());
+    }
     Decision { outcome, answer, record: record.named(outcome), patch_bytes: None }
 }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use cofferdam_certs::Files;
+use cofferdam_model::keys;
 use cofferdam_runtime::{duration, logs};
 use rustls::pki_types::ServerName;
 
-use crate::config::{Config, ConfigError, PolicySource};
+use crate::config::{Config, ConfigError, Installation, PolicySource};
 use crate::offline::args::HardenArgs;
 use crate::policy_command::PolicyArgs;
 
@@ -38,9 +39,27 @@ pub enum Command {
 /// Flags of `serve`.
 #[derive(Args, Debug)]
 pub struct ServeArgs {
-    /// The policy file. Without it the built-in policy holds.
+    /// The policy file. Without it the built-in policy holds. It is read again when it changes.
     #[arg(long, value_name = "FILE", env = "COFFERDAM_WEBHOOK_POLICY")]
     pub policy: Option<PathBuf>,
+
+    /// How often the policy file is looked at.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "COFFERDAM_WEBHOOK_POLICY_POLL_INTERVAL",
+        default_value = "10s",
+        value_parser = interval
+    )]
+    pub policy_poll_interval: Duration,
+
+    /// The image that holds cofferdam-fetch, which brings bodies into pods: the one that this program runs from.
+    #[arg(long, value_name = "IMAGE", env = "COFFERDAM_WEBHOOK_IMAGE")]
+    pub image: Option<String>,
+
+    /// The namespace that this program runs in. Its pods are left alone, so that it can always be started.
+    #[arg(long, value_name = "NAME", env = "COFFERDAM_WEBHOOK_NAMESPACE", default_value = keys::SYSTEM_NAMESPACE)]
+    pub namespace: String,
 
     /// The serving certificate with its chain, PEM. It is read again when it changes.
     #[arg(long, value_name = "FILE", env = "COFFERDAM_WEBHOOK_TLS_CERT")]
@@ -113,6 +132,9 @@ impl ServeArgs {
         // Without `..`: a flag that nothing uses is a compiler's warning.
         let Self {
             policy,
+            policy_poll_interval,
+            image,
+            namespace,
             tls_cert,
             tls_key,
             tls_server_name,
@@ -124,10 +146,13 @@ impl ServeArgs {
             log_format: _,
             log_filter: _,
         } = self;
+        let installation = Installation { image, namespace };
         let policy_source = policy.map_or(PolicySource::BuiltIn, PolicySource::File);
         Ok(Config {
-            policy: policy_source.load()?,
+            policy: installation.complete(policy_source.load()?),
             policy_source,
+            installation,
+            policy_poll: policy_poll_interval,
             certificate: Files { chain: tls_cert, key: tls_key },
             server_names: tls_server_name,
             certificate_poll: tls_poll_interval,
@@ -204,6 +229,7 @@ mod tests {
         for flag in [
             "--drain-delay=5",
             "--tls-poll-interval=0s",
+            "--policy-poll-interval=0s",
             "--listen=9443",
             "--log-format=xml",
             "--tls-server-name=not a name",

@@ -1,10 +1,10 @@
-//! The admission server: it shows every pod that is created to the rules, and answers with what has to change.
+//! The admission server: it shows every pod that is created or changed to the rules, and answers with what has to change.
 //!
 //! ```text
-//!  POST /mutate/enforced ─┐  http     review      harden (model, pure)     review
-//!  POST /mutate/labelled ─┴─ bounds ─ parse ───▶ Hardened, Refused, … ──▶ answer ─▶ patch, warnings, or a refusal
-//!                              │                        │
-//!                              └──── 4xx, 5xx ◀─ admit ─┴─▶ record: one log line, metrics: one outcome
+//!  POST /mutate/{enforced,warn,labelled}   ─┐  http     review      harden (model, pure)     review
+//!  POST /validate/{enforced,warn,labelled} ─┴─ bounds ─ parse ───▶ Hardened, Refused, … ──▶ answer ─▶ patch, warnings, or
+//!                                                 │                        │                           a refusal
+//!                                                 └──── 4xx, 5xx ◀─ admit ─┴─▶ record: one log line, metrics: one outcome
 //! ```
 //!
 //! * [`admit`]: every kind of input becomes an answer here;
@@ -12,6 +12,7 @@
 //! * [`weight`]: what a pod may cost in memory before it is looked at;
 //! * [`record`]: the log line of a decision;
 //! * [`metrics`]: what is counted;
+//! * [`reload`]: the policy file is read again and again;
 //! * [`args`] and [`config`]: what was typed, and what it means;
 //! * [`offline`]: the same rules over files; [`policy_command`]: a policy file by itself; [`plugin`]: `kubectl cofferdam`;
 //! * [`serve`]: the life of the server.
@@ -34,6 +35,7 @@ pub mod offline;
 pub mod plugin;
 pub mod policy_command;
 pub mod record;
+pub mod reload;
 pub mod review;
 pub mod serve;
 pub mod weight;

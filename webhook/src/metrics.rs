@@ -6,6 +6,7 @@ use cofferdam_certs::Outcome as Renewal;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 use crate::admit::{Entry, Outcome};
+use crate::reload::Outcome as Reload;
 
 /// A review takes well under a millisecond; what is slower is a big pod, a slow client or a starved processor.
 const SECONDS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -22,6 +23,9 @@ pub struct Metrics {
     patch_bytes: Histogram,
     certificate_expiry: IntGauge,
     certificate_reloads: IntCounterVec,
+    policy: IntGaugeVec,
+    policy_reloads: IntCounterVec,
+    policy_last_reload_successful: IntGauge,
 }
 
 impl Metrics {
@@ -30,12 +34,12 @@ impl Metrics {
         let metrics = Self {
             requests: IntCounterVec::new(
                 Opts::new("requests_total", "Requests by the webhook entry they came through and what became of them."),
-                &["scope", "outcome"],
+                &["webhook", "scope", "outcome"],
             )?,
             seconds: HistogramVec::new(
                 HistogramOpts::new("request_duration_seconds", "From the end of a request's head to its answer.")
                     .buckets(SECONDS.to_vec()),
-                &["scope"],
+                &["webhook", "scope"],
             )?,
             in_flight: IntGauge::new("in_flight_requests", "Requests that are being read or judged now.")?,
             patch_bytes: Histogram::with_opts(
@@ -52,17 +56,31 @@ impl Metrics {
                 ),
                 &["outcome"],
             )?,
+            policy: IntGaugeVec::new(Opts::new("policy_info", "Always 1; which policy is in force."), &["digest"])?,
+            policy_reloads: IntCounterVec::new(
+                Opts::new(
+                    "policy_reloads_total",
+                    "Looks at a changed policy file: swapped, or failed, when the last good policy stays.",
+                ),
+                &["outcome"],
+            )?,
+            policy_last_reload_successful: IntGauge::new(
+                "policy_last_reload_successful",
+                "Whether the policy file held a policy when it was last looked at.",
+            )?,
         };
-        let policy = IntGaugeVec::new(Opts::new("policy_info", "Always 1; which policy holds."), &["digest"])?;
-        policy.with_label_values(&[policy_digest]).set(1);
-        for entry in Entry::ALL {
-            metrics.seconds.with_label_values(&[entry.as_str()]);
+        metrics.policy_in_force(policy_digest);
+        metrics.policy_last_reload_successful.set(1);
+        for entry in Entry::ALL.into_iter().map(|(_, entry)| Some(entry)).chain([None]) {
+            let [webhook, scope] = Entry::words(entry);
+            metrics.seconds.with_label_values(&[webhook, scope]);
             for outcome in Outcome::ALL.iter().filter(|outcome| outcome.belongs_to(entry)) {
-                metrics.requests.with_label_values(&[entry.as_str(), outcome.as_str()]);
+                metrics.requests.with_label_values(&[webhook, scope, outcome.as_str()]);
             }
         }
         for outcome in ["swapped", "failed"] {
             metrics.certificate_reloads.with_label_values(&[outcome]);
+            metrics.policy_reloads.with_label_values(&[outcome]);
         }
         registry.register(Box::new(metrics.requests.clone()))?;
         registry.register(Box::new(metrics.seconds.clone()))?;
@@ -70,13 +88,15 @@ impl Metrics {
         registry.register(Box::new(metrics.patch_bytes.clone()))?;
         registry.register(Box::new(metrics.certificate_expiry.clone()))?;
         registry.register(Box::new(metrics.certificate_reloads.clone()))?;
-        registry.register(Box::new(policy))?;
+        registry.register(Box::new(metrics.policy.clone()))?;
+        registry.register(Box::new(metrics.policy_reloads.clone()))?;
+        registry.register(Box::new(metrics.policy_last_reload_successful.clone()))?;
         Ok(metrics)
     }
 
-    /// A request through `entry` begins.
+    /// A request through `entry`, or by no path of ours, begins.
     #[must_use]
-    pub fn begin(&self, entry: Entry) -> InFlight {
+    pub fn begin(&self, entry: Option<Entry>) -> InFlight {
         self.in_flight.inc();
         InFlight { metrics: self.clone(), entry, since: Instant::now(), outcome: None }
     }
@@ -101,13 +121,30 @@ impl Metrics {
         };
         self.certificate_reloads.with_label_values(&[label]).inc();
     }
+
+    /// The policy of that digest is in force, and no other.
+    pub fn policy_in_force(&self, digest: &str) {
+        self.policy.reset();
+        self.policy.with_label_values(&[digest]).set(1);
+    }
+
+    /// Somebody looked at the policy's file.
+    pub fn policy_looked_at(&self, outcome: Reload) {
+        self.policy_last_reload_successful.set(i64::from(outcome != Reload::Kept));
+        let label = match outcome {
+            Reload::Unchanged => return,
+            Reload::Swapped => "swapped",
+            Reload::Kept => "failed",
+        };
+        self.policy_reloads.with_label_values(&[label]).inc();
+    }
 }
 
 /// A request that is being worked on. Dropped without an outcome it counts as panicked or abandoned, whichever it is.
 #[derive(Debug)]
 pub struct InFlight {
     metrics: Metrics,
-    entry: Entry,
+    entry: Option<Entry>,
     since: Instant,
     outcome: Option<Outcome>,
 }
@@ -123,9 +160,9 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         let left = if std::thread::panicking() { Outcome::Panicked } else { Outcome::Abandoned };
         let outcome = self.outcome.unwrap_or(left);
-        let entry = self.entry.as_str();
+        let [webhook, scope] = Entry::words(self.entry);
         self.metrics.in_flight.dec();
-        self.metrics.seconds.with_label_values(&[entry]).observe(self.since.elapsed().as_secs_f64());
-        self.metrics.requests.with_label_values(&[entry, outcome.as_str()]).inc();
+        self.metrics.seconds.with_label_values(&[webhook, scope]).observe(self.since.elapsed().as_secs_f64());
+        self.metrics.requests.with_label_values(&[webhook, scope, outcome.as_str()]).inc();
     }
 }

@@ -18,7 +18,10 @@ const LONGEST: usize = 4096;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     uid: String,
+    webhook: &'static str,
     scope: &'static str,
+    operation: &'static str,
+    resource: String,
     namespace: String,
     name: String,
     user: String,
@@ -34,9 +37,17 @@ impl Record {
     /// What the review itself says.
     #[must_use]
     pub fn new(entry: Entry, review: &Review<'_>) -> Self {
+        let [webhook, scope] = Entry::words(Some(entry));
+        let resource = match review.sub_resource.as_str() {
+            "" => review.resource.resource.clone(),
+            part => format!("{}/{part}", review.resource.resource),
+        };
         Self {
             uid: review.uid.clone(),
-            scope: entry.as_str(),
+            webhook,
+            scope,
+            operation: operation(&review.operation),
+            resource,
             namespace: review.namespace.clone(),
             name: review.name.clone(),
             user: review.user_info.username.clone(),
@@ -45,11 +56,11 @@ impl Record {
         }
     }
 
-    /// With the pod's name, if the review does not say it; where the API server has yet to make one, its beginning
+    /// With the object's name, if the review does not say it; where the API server has yet to make one, its beginning
     /// and five stars for the rest.
     #[must_use]
-    pub fn of_pod(mut self, pod: &Value) -> Self {
-        let member = |key| pod.get("metadata")?.get(key)?.as_str().filter(|text| !text.is_empty());
+    pub fn of_object(mut self, object: &Value) -> Self {
+        let member = |key| object.get("metadata")?.get(key)?.as_str().filter(|text| !text.is_empty());
         if self.name.is_empty() {
             let made = || member("generateName").map(|beginning| format!("{beginning}*****"));
             self.name = member("name").map(str::to_owned).or_else(made).unwrap_or_default();
@@ -61,7 +72,8 @@ impl Record {
     #[must_use]
     pub fn of_verdict(mut self, verdict: &Verdict) -> Self {
         match verdict {
-            Verdict::Untouched(_) | Verdict::Advised(_) => {}
+            Verdict::Untouched(_) => {}
+            Verdict::Advised(advice) => self.rules = list(advice.rules.iter().copied()),
             Verdict::Hardened(Hardened { changes, session, profile, .. }) => {
                 self.session = session.as_ref().map(ToString::to_string).unwrap_or_default();
                 profile.clone_into(&mut self.profile);
@@ -97,13 +109,17 @@ impl Record {
 
     /// Writes the line.
     pub fn write(&self) {
-        let Self { uid, scope, namespace, name, user, dry_run, verdict, session, profile, rules, paths } = self;
+        let Self { operation, webhook, scope, dry_run, verdict, session, rules, paths, .. } = self;
+        let Self { uid, resource, namespace, name, user, profile, .. } = self;
         tracing::info!(
             uid = short(uid),
+            operation,
+            resource = short(resource),
             namespace = short(namespace),
             name = short(name),
             user = short(user),
             dry_run,
+            webhook,
             scope,
             verdict,
             session,
@@ -112,6 +128,17 @@ impl Record {
             paths,
             "decided"
         );
+    }
+}
+
+/// The API's own words, and no others.
+fn operation(word: &str) -> &'static str {
+    match word {
+        "CREATE" => "CREATE",
+        "UPDATE" => "UPDATE",
+        "DELETE" => "DELETE",
+        "CONNECT" => "CONNECT",
+        _ => "unknown",
     }
 }
 
@@ -153,11 +180,11 @@ mod tests {
 
     #[test]
     fn a_pod_whose_name_is_yet_to_be_made_is_named_by_its_beginning() {
-        let name = |pod: Value| Record::default().of_pod(&pod).name;
+        let name = |pod: Value| Record::default().of_object(&pod).name;
         assert_eq!(name(serde_json::json!({"metadata": {"generateName": "job-"}})), "job-*****");
         assert_eq!(name(serde_json::json!({"metadata": {"name": "a", "generateName": "job-"}})), "a");
         assert_eq!(name(Value::Null), "");
         let given = Record { name: "given".to_owned(), ..Record::default() };
-        assert_eq!(given.of_pod(&serde_json::json!({"metadata": {"name": "a"}})).name, "given");
+        assert_eq!(given.of_object(&serde_json::json!({"metadata": {"name": "a"}})).name, "given");
     }
 }

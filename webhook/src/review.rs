@@ -2,7 +2,7 @@
 //!
 //! The types are ours because the response has to say what the API documents: a patch is a base64 string beside its
 //! `patchType`, and the uid is on every answer. The request is read leniently, since later versions of Kubernetes add
-//! members; its pod stays the text that came until somebody asks for it.
+//! members; its objects stay the text that came until somebody asks for them.
 //!
 //! Source: Kubernetes, "Dynamic Admission Control", Webhook request and response.
 
@@ -28,7 +28,7 @@ pub struct Review<'a> {
     /// Names this request; goes back on the answer. Never empty.
     #[serde(default)]
     pub uid: String,
-    /// What is created.
+    /// What is created or changed.
     #[serde(default)]
     pub resource: Resource,
     /// What part of it, if not the whole.
@@ -49,10 +49,18 @@ pub struct Review<'a> {
     /// Nothing will be stored.
     #[serde(default)]
     pub dry_run: bool,
-    /// What is to be created, as it came. Missing for a deletion.
-    #[serde(borrow)]
-    pub object: Option<&'a RawValue>,
+    /// What is to be stored. Missing for a deletion.
+    #[serde(borrow, default)]
+    pub object: Object<'a>,
+    /// What was stored before. Missing for a creation.
+    #[serde(borrow, default)]
+    pub old_object: Object<'a>,
 }
+
+/// An object in a review, still the text that came.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Object<'a>(#[serde(borrow)] Option<&'a RawValue>);
 
 /// A kind of object, by its path in the API.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -109,9 +117,11 @@ pub enum Malformed {
     NoUid,
 }
 
-/// A pod that is valid JSON and yet cannot be read.
+/// An object that is valid JSON and yet cannot be read.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the object is nested more than 127 levels deep, or holds a number or an escape that stands for nothing")]
+#[error(
+    "it cannot be read: it is nested more than 127 levels deep, or holds a number or an escape that stands for nothing"
+)]
 pub struct Unreadable;
 
 #[derive(Deserialize)]
@@ -145,28 +155,25 @@ impl<'a> Review<'a> {
         }
         Ok(review)
     }
+}
 
-    /// Whether a pod is being created, which is all that is decided about here.
+impl<'a> Object<'a> {
+    /// Whether there is none.
     #[must_use]
-    pub fn creates_a_pod(&self) -> bool {
-        let Resource { group, version, resource } = &self.resource;
-        group.is_empty()
-            && version == "v1"
-            && resource == "pods"
-            && self.sub_resource.is_empty()
-            && self.operation == "CREATE"
+    pub fn is_missing(self) -> bool {
+        self.0.is_none()
     }
 
     /// The object as it came; empty where there is none.
     #[must_use]
-    pub fn object_text(&self) -> &[u8] {
-        self.object.map_or(&[], |text| text.get().as_bytes())
+    pub fn text(self) -> &'a [u8] {
+        self.0.map_or(&[], |text| text.get().as_bytes())
     }
 
     /// The object as a tree; `null` where there is none.
-    pub fn object(&self) -> Result<Value, Unreadable> {
+    pub fn tree(self) -> Result<Value, Unreadable> {
         // serde_json's recursion limit stays on: the tree is walked, compared and dropped by recursion.
-        self.object.map_or(Ok(Value::Null), |text| serde_json::from_str(text.get()).map_err(|_| Unreadable))
+        self.0.map_or(Ok(Value::Null), |text| serde_json::from_str(text.get()).map_err(|_| Unreadable))
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use crate::admit::Admission;
 use crate::config::Config;
 use crate::metrics::Metrics;
+use crate::reload;
 
 /// The one protocol that is spoken inside TLS.
 const PROTOCOLS: [&str; 1] = ["http/1.1"];
@@ -72,7 +73,9 @@ pub async fn start(config: Config, stop: Stop) -> Result<Running, ServeError> {
     config.log();
     let Config {
         policy,
-        policy_source: _,
+        policy_source,
+        installation,
+        policy_poll,
         certificate,
         server_names,
         certificate_poll,
@@ -105,19 +108,31 @@ pub async fn start(config: Config, stop: Stop) -> Result<Running, ServeError> {
     let admin = tokio::spawn(
         admin.serve(admin_listener, move |request| ready(admin::answer(&request, &its_readiness, &registry))),
     );
-    let admission = Arc::new(Admission::new(policy, metrics.clone(), limits.body));
+    let policies = reload::Reloader::new(policy_source, installation, policy);
+    let policy = policies.current();
+    let admission = Arc::new(Admission::new(Arc::clone(&policy), metrics.clone(), limits.body));
     let reviews = tokio::spawn(reviews.serve(listener, move |request| {
         let admission = Arc::clone(&admission);
         async move { admission.answer(request).await }
     }));
+    let (its_metrics, its_readiness) = (metrics.clone(), readiness.clone());
     let renewals = tokio::spawn(reloader.run(certificate_poll, move |outcome| {
-        metrics.certificate_looked_at(outcome);
-        metrics.certificate_expires(current.expires_unix_seconds());
+        its_metrics.certificate_looked_at(outcome);
+        its_metrics.certificate_expires(current.expires_unix_seconds());
+        its_readiness.degraded("certificate", outcome == cofferdam_certs::Outcome::Kept);
+    }));
+    let its_readiness = readiness.clone();
+    let policy_changes = tokio::spawn(policies.run(policy_poll, move |outcome| {
+        metrics.policy_looked_at(outcome);
+        if outcome == reload::Outcome::Swapped {
+            metrics.policy_in_force(policy.load().digest());
+        }
+        its_readiness.degraded("policy", outcome == reload::Outcome::Kept);
     }));
     listening.open();
     tracing::info!(%address, %admin_address, "listening");
 
-    let parts = Parts { reviews, admin, renewals };
+    let parts = Parts { reviews, admin, renewals, policy_changes };
     let life = tokio::spawn(live(parts, stop, readiness, phases, admin_phases, drain_delay));
     Ok(Running { address, admin_address, life })
 }
@@ -138,6 +153,7 @@ struct Parts {
     reviews: JoinHandle<Drained>,
     admin: JoinHandle<Drained>,
     renewals: JoinHandle<()>,
+    policy_changes: JoinHandle<()>,
 }
 
 async fn live(
@@ -153,6 +169,7 @@ async fn live(
         _ = &mut parts.reviews => return Err(ServeError::EndedEarly { part: "listener" }),
         _ = &mut parts.admin => return Err(ServeError::EndedEarly { part: "admin listener" }),
         _ = &mut parts.renewals => return Err(ServeError::EndedEarly { part: "certificate's reloader" }),
+        _ = &mut parts.policy_changes => return Err(ServeError::EndedEarly { part: "policy's reloader" }),
     }
     readiness.withdraw("draining");
     phases.retire.cancel();
@@ -166,6 +183,7 @@ async fn live(
         } => drained.map_err(|_| ServeError::EndedEarly { part: "listener" })?,
     };
     parts.renewals.abort();
+    parts.policy_changes.abort();
     admin_phases.retire.cancel();
     admin_phases.close.cancel();
     if parts.admin.await.is_err() {

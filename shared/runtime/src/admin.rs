@@ -11,7 +11,8 @@ use crate::ready::Readiness;
 /// Answers one request.
 ///
 /// `/livez` touches nothing: a process that can answer it is alive, and restarting it would cure nothing else.
-/// `/readyz` is 200 when no gate is shut, else 503 with the names of those that are. `/metrics` is the Prometheus text
+/// `/readyz` is 200 when no gate is shut, else 503 with the names of those that are; it names what is degraded, too.
+/// `/metrics` is the Prometheus text
 /// format.
 #[must_use]
 pub fn answer<B>(request: &Request<B>, readiness: &Readiness, metrics: &Metrics) -> Reply {
@@ -29,11 +30,16 @@ pub fn answer<B>(request: &Request<B>, readiness: &Readiness, metrics: &Metrics)
 }
 
 fn ready(readiness: &Readiness) -> Reply {
-    let pending = readiness.pending();
-    if pending.is_empty() {
-        return reply::text(StatusCode::OK, "ok");
+    let (pending, troubles) = (readiness.pending(), readiness.troubles());
+    let (status, mut text) = match pending.as_slice() {
+        [] => (StatusCode::OK, "ok".to_owned()),
+        pending => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {}", pending.join(", "))),
+    };
+    if !troubles.is_empty() {
+        text.push_str("; degraded: ");
+        text.push_str(&troubles.join(", "));
     }
-    reply::text(StatusCode::SERVICE_UNAVAILABLE, &format!("not ready: {}", pending.join(", ")))
+    reply::text(status, &text)
 }
 
 fn scrape(metrics: &Metrics) -> Reply {
@@ -70,6 +76,20 @@ mod tests {
         policy.open();
         listener.open();
         assert_eq!(ask(Method::GET, "/readyz", &readiness).await, (StatusCode::OK, "ok\n".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn readyz_names_what_is_degraded_and_stays_ready() {
+        let readiness = Readiness::new();
+        readiness.degraded("policy", true);
+        assert_eq!(
+            ask(Method::GET, "/readyz", &readiness).await,
+            (StatusCode::OK, "ok; degraded: policy\n".to_owned())
+        );
+        readiness.withdraw("draining");
+        let (status, text) = ask(Method::GET, "/readyz", &readiness).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(text, "not ready: draining; degraded: policy\n");
     }
 
     #[tokio::test]

@@ -1,4 +1,7 @@
 //! Readiness: a set of named gates. The process is ready when none is shut.
+//!
+//! Beside them, what has gone wrong without a reason to send no more work: it is shown, and nothing else follows. Where
+//! every replica has the same trouble, being unready would turn it into an outage.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,8 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The gates of a process. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
-    shut: Arc<Mutex<BTreeSet<&'static str>>>,
+    shut: Names,
+    degraded: Names,
 }
+
+type Names = Arc<Mutex<BTreeSet<&'static str>>>;
 
 /// One thing that has to happen before the process is ready. Dropped without [`open`](Gate::open) it stays shut: a part
 /// that died while starting never makes the process look ready.
@@ -21,7 +27,7 @@ pub struct Gate {
 impl Gate {
     /// What the gate stood for has happened.
     pub fn open(self) {
-        self.readiness.shut().remove(self.name);
+        names(&self.readiness.shut).remove(self.name);
     }
 }
 
@@ -34,25 +40,41 @@ impl Readiness {
 
     /// Adds a shut gate. `name` is what `/readyz` shows.
     pub fn gate(&self, name: &'static str) -> Gate {
-        self.shut().insert(name);
+        names(&self.shut).insert(name);
         Gate { name, readiness: self.clone() }
     }
 
     /// Unready from now on, for good, because of `name`.
     pub fn withdraw(&self, name: &'static str) {
-        self.shut().insert(name);
+        names(&self.shut).insert(name);
+    }
+
+    /// Whether something is wrong with `name` that is no reason to be unready.
+    pub fn degraded(&self, name: &'static str, is_degraded: bool) {
+        let mut degraded = names(&self.degraded);
+        if is_degraded {
+            degraded.insert(name)
+        } else {
+            degraded.remove(name)
+        };
     }
 
     /// The names of the shut gates, in alphabetical order.
     #[must_use]
     pub fn pending(&self) -> Vec<&'static str> {
-        self.shut().iter().copied().collect()
+        names(&self.shut).iter().copied().collect()
     }
 
-    /// A set of names is whole after any panic, so a poisoned lock is no reason to fail.
-    fn shut(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
-        self.shut.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The names of what is wrong, in alphabetical order.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<&'static str> {
+        names(&self.degraded).iter().copied().collect()
     }
+}
+
+/// A set of names is whole after any panic, so a poisoned lock is no reason to fail.
+fn names(of: &Names) -> MutexGuard<'_, BTreeSet<&'static str>> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -83,5 +105,14 @@ mod tests {
         readiness.gate("listener").open();
         readiness.withdraw("draining");
         assert_eq!(readiness.pending(), ["draining"]);
+    }
+
+    #[test]
+    fn trouble_is_told_until_it_is_over_and_keeps_nobody_unready() {
+        let readiness = Readiness::new();
+        readiness.degraded("policy", true);
+        assert_eq!((readiness.troubles(), readiness.pending()), (vec!["policy"], vec![]));
+        readiness.degraded("policy", false);
+        assert!(readiness.troubles().is_empty());
     }
 }

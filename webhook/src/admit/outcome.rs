@@ -1,55 +1,8 @@
-//! The words for where a request came in and what became of it; labels of the metrics.
+//! The words for what became of a request; labels of the metrics.
 
-use cofferdam_model::{Scope, Untouched};
+use cofferdam_model::Untouched;
 
-/// Where a request came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// `/mutate/enforced`: pods of namespaces in which every pod becomes a session.
-    Enforced,
-    /// `/mutate/labelled`: pods that carry the label, anywhere else.
-    ///
-    /// A review does not carry the labels of its namespace, so the two entries of the webhook configuration, which
-    /// select by them, say which they are by their paths.
-    Labelled,
-    /// A path that leads nowhere.
-    None,
-}
-
-impl Entry {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Enforced, Self::Labelled, Self::None];
-
-    /// The entry with that path.
-    #[must_use]
-    pub fn of_path(path: &str) -> Self {
-        match path {
-            "/mutate/enforced" => Self::Enforced,
-            "/mutate/labelled" => Self::Labelled,
-            _ => Self::None,
-        }
-    }
-
-    /// What the rules call it.
-    #[must_use]
-    pub fn scope(self) -> Option<Scope> {
-        match self {
-            Self::Enforced => Some(Scope::Enforced),
-            Self::Labelled => Some(Scope::Labelled),
-            Self::None => None,
-        }
-    }
-
-    /// The label `scope`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforced => "enforced",
-            Self::Labelled => "labelled",
-            Self::None => "none",
-        }
-    }
-}
+use super::Entry;
 
 macro_rules! outcomes {
     ($($(#[$doc:meta])* $name:ident = $label:literal,)*) => {
@@ -79,6 +32,10 @@ outcomes! {
     Hardened = "hardened",
     /// Denied for what the pod asks.
     Refused = "refused",
+    /// Allowed as it is: what would be changed in the pod, or in a workload's pods, is told.
+    Advised = "advised",
+    /// Allowed as it is: the pod, or a workload's pods, would be refused, and that is told.
+    AdvisedRefusal = "advised-refusal",
     /// Allowed: the pod carries no label.
     NotASession = "not-a-session",
     /// Allowed: the cluster's own or ours.
@@ -89,9 +46,9 @@ outcomes! {
     NothingLoosened = "nothing-loosened",
     /// Denied: a review of something else.
     Unexpected = "unexpected",
-    /// Denied: the pod cannot be turned into a tree.
+    /// Denied: the pod cannot be turned into a tree. A workload is allowed.
     Unreadable = "unreadable",
-    /// Denied: the pod would take too much memory.
+    /// Denied: the pod would take too much memory. A workload is allowed.
     TooHeavy = "too-heavy",
     /// No review.
     Malformed = "malformed",
@@ -116,10 +73,10 @@ outcomes! {
 }
 
 impl Outcome {
-    /// Whether a request that came in by `entry` can end like this.
+    /// Whether a request that came in by `entry`, or by no path of ours, can end like this.
     #[must_use]
-    pub fn belongs_to(self, entry: Entry) -> bool {
-        (self == Self::NotFound) == (entry == Entry::None)
+    pub fn belongs_to(self, entry: Option<Entry>) -> bool {
+        (self == Self::NotFound) == entry.is_none()
     }
 }
 

@@ -40,8 +40,8 @@ pub struct HardenArgs {
     review: bool,
 
     /// The path that the review is posted to, for --review.
-    #[arg(long, value_name = "PATH", default_value = "/mutate/enforced", requires = "review")]
-    entry: String,
+    #[arg(long, value_name = "PATH", default_value = "/mutate/enforced", requires = "review", value_parser = entry)]
+    entry: Entry,
 
     /// The file with the objects; - is standard input.
     #[arg(value_name = "FILE")]
@@ -55,10 +55,17 @@ impl HardenArgs {
         let Self { policy, image, namespace, profile, output, check, review, entry, file } = self;
         let task = match (check, review) {
             (true, _) => Task::Check,
-            (_, true) => Task::Review(Entry::of_path(&entry)),
+            (_, true) => Task::Review(entry),
             _ => Task::Harden(output),
         };
         let policy = policy.map_or(PolicySource::BuiltIn, PolicySource::File);
         Job { source: Source::from(Path::new(&file)), policy, image, namespace, profile, task }
     }
+}
+
+fn entry(path: &str) -> Result<Entry, String> {
+    Entry::of_path(path).ok_or_else(|| {
+        let paths: Vec<&str> = Entry::ALL.iter().map(|(path, _)| *path).collect();
+        format!("there is no such path; there are {}", paths.join(", "))
+    })
 }

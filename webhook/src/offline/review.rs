@@ -16,9 +16,10 @@ pub(super) fn answer(
     text: &str,
     out: &mut impl Write,
 ) -> Result<Outcome, OfflineError> {
-    let not_a_review = |problem: String| OfflineError::NotAReview { source_name: job.source.to_string(), problem };
-    let review = Review::parse(text.as_bytes()).map_err(|malformed| not_a_review(malformed.to_string()))?;
-    let scope = entry.scope().ok_or_else(|| not_a_review("there is no such entry".to_owned()))?;
-    out.write_all(&decide(entry, scope, &review, policy).answer.to_body())?;
+    let review = Review::parse(text.as_bytes()).map_err(|malformed| OfflineError::NotAReview {
+        source_name: job.source.to_string(),
+        problem: malformed.to_string(),
+    })?;
+    out.write_all(&decide(entry, &review, policy).answer.to_body())?;
     Ok(Outcome::Done)
 }

@@ -28,8 +28,8 @@ fn a_review_is_read_with_members_that_later_versions_may_add() {
     let review = parse(&text).unwrap();
     assert_eq!((review.uid.as_str(), review.namespace.as_str()), ("u-1", "sessions"));
     assert_eq!((review.user_info.username.as_str(), review.user_info.groups.len()), ("ann", 2));
-    assert!(review.creates_a_pod() && review.dry_run);
-    assert_eq!(review.object().unwrap(), json!({"metadata": {"name": "p"}}));
+    assert!(review.dry_run && review.old_object.is_missing());
+    assert_eq!(review.object.tree().unwrap(), json!({"metadata": {"name": "p"}}));
 }
 
 #[test]
@@ -68,21 +68,16 @@ fn b07_nesting_is_no_danger_and_the_uid_survives_it() {
         assert_eq!(parse(&text).unwrap().uid, "u-1");
     }
     let text = format!(r#"{{"apiVersion":"{API_VERSION}","kind":"{KIND}","request":{{"uid":"u-1","object":{deep}}}}}"#);
-    assert_eq!(parse(&text).unwrap().object(), Err(Unreadable));
+    assert_eq!(parse(&text).unwrap().object.tree(), Err(Unreadable));
 }
 
 #[test]
-fn only_the_creation_of_a_whole_pod_of_the_core_group_is_ours() {
-    let review = |resource: Value, part: &str, operation: &str| {
-        let text = body(&json!({"uid": "u", "resource": resource, "subResource": part, "operation": operation}));
-        parse(&text).unwrap().creates_a_pod()
-    };
-    let pods = json!({"group": "", "version": "v1", "resource": "pods"});
-    assert!(review(pods.clone(), "", "CREATE"));
-    assert!(!review(pods.clone(), "", "UPDATE"));
-    assert!(!review(pods, "ephemeralcontainers", "CREATE"));
-    assert!(!review(json!({"group": "", "version": "v1", "resource": "services"}), "", "CREATE"));
-    assert!(!review(json!({"group": "metrics.k8s.io", "version": "v1", "resource": "pods"}), "", "CREATE"));
+fn the_old_object_is_read_like_the_new_one() {
+    let text = body(&json!({"uid": "u", "object": {"new": 1}, "oldObject": {"old": 1}}));
+    let review = parse(&text).unwrap();
+    assert_eq!(review.object.tree().unwrap(), json!({"new": 1}));
+    assert_eq!(review.old_object.tree().unwrap(), json!({"old": 1}));
+    assert_eq!(review.old_object.text(), br#"{"old":1}"#);
 }
 
 fn written(answer: &Answer) -> Value {
@@ -125,7 +120,8 @@ fn a_denial_says_code_reason_and_message() {
 
 /// JSON that resembles a review, with wrong types and values in every place.
 fn almost_a_review() -> impl Strategy<Value = String> {
-    const MEMBERS: [&str; 7] = ["uid", "resource", "operation", "namespace", "userInfo", "object", "dryRun"];
+    const MEMBERS: [&str; 9] =
+        ["uid", "resource", "subResource", "operation", "namespace", "userInfo", "object", "oldObject", "dryRun"];
     let leaf = prop_oneof![
         Just("null".to_owned()),
         Just("{}".to_owned()),
@@ -146,7 +142,7 @@ proptest! {
     #[test]
     fn no_bytes_panic_the_parser(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
         if let Ok(review) = Review::parse(&bytes) {
-            let _ = review.object();
+            let _ = (review.object.tree(), review.old_object.tree());
         }
     }
 
@@ -154,7 +150,7 @@ proptest! {
     fn nothing_that_resembles_a_review_panics_the_parser(text in almost_a_review(), cut in any::<prop::sample::Index>()) {
         if let Ok(review) = parse(&text) {
             prop_assert!(!review.uid.is_empty());
-            let _ = review.object();
+            let _ = (review.object.tree(), review.old_object.tree());
         }
         let bytes = text.as_bytes();
         prop_assert!(Review::parse(&bytes[..cut.index(bytes.len())]).is_err());

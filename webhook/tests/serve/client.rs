@@ -142,6 +142,16 @@ pub(crate) fn review_of(pod: &Value) -> String {
     .to_string()
 }
 
+/// A review of an update of `part` of a pod, or of the whole.
+pub(crate) fn review_of_update(part: &str, new: &Value, old: &Value) -> String {
+    let mut review: Value = serde_json::from_str(&review_of(new)).unwrap();
+    let request = &mut review["request"];
+    request["operation"] = "UPDATE".into();
+    request["subResource"] = part.into();
+    request["oldObject"] = old.clone();
+    review.to_string()
+}
+
 /// A pod that asks for nothing.
 pub(crate) fn plain_pod() -> Value {
     json!({

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use crate::client::{Secure, plain_pod, plain_review, post, review_of};
+use crate::client::{Secure, plain_pod, plain_review, post, review_of, review_of_update};
 use crate::program::{PROGRAM, Program, exchange};
 
 /// The memory that the manifests give the container.
@@ -133,6 +133,40 @@ async fn heavy_pods_stay_within_the_memory_of_the_container() {
     let peak = program.peak_mebibytes();
     assert!(peak < CONTAINER_MEBIBYTES, "{peak} MiB");
     program.connect().await.good_request().await;
+}
+
+#[tokio::test]
+async fn an_old_object_is_no_way_around_the_bounds() {
+    let program = Program::start(&[]).await;
+    let mut connection = program.connect().await;
+    let new = plain_pod();
+    let mut large = plain_pod();
+    large["spec"]["x"] = vec![json!({"": 0}); 400_000].into();
+    let mut legal = plain_pod();
+    legal["metadata"]["annotations"] = json!({"a": "x".repeat(2_900_000)});
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(5_000), "}".repeat(5_000));
+    let nested = review_of_update("resize", &new, &json!("DEEP")).replace("\"DEEP\"", &deep);
+    for (path, body, denied) in [
+        (PATH, review_of_update("resize", &new, &large), Some(413)),
+        (PATH, review_of_update("ephemeralcontainers", &new, &large), Some(413)),
+        ("/validate/enforced", review_of_update("", &new, &large), Some(413)),
+        (PATH, nested, Some(400)),
+        (PATH, review_of_update("resize", &new, &json!([1])), None),
+        (PATH, review_of_update("ephemeralcontainers", &new, &json!({"spec": {"ephemeralContainers": 5}})), None),
+        (PATH, review_of_update("resize", &new, &Value::Null), Some(400)),
+        // What an API server may send: two objects of the largest size that it takes.
+        ("/validate/enforced", review_of_update("", &legal, &legal), None),
+    ] {
+        let answer = connection.post(path, JSON, body.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let response = answer.response();
+        let code = response["status"].get("code").and_then(Value::as_u64);
+        assert_eq!(response["uid"], "u-1");
+        assert!(code == denied || (denied.is_none() && code == Some(403)), "{path}: {code:?} is not {denied:?}");
+        connection.good_request().await;
+    }
+    let peak = program.peak_mebibytes();
+    assert!(peak < CONTAINER_MEBIBYTES, "{peak} MiB");
 }
 
 #[tokio::test]

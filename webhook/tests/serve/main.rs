@@ -6,6 +6,7 @@ mod certificates;
 mod client;
 mod drain;
 mod hostile;
+mod policy;
 mod program;
 mod secrets;
 mod start;

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::client::{Secure, plain_pod, review_of};
+use crate::client::{Secure, plain_pod, review_of, review_of_update};
 use crate::program::Program;
 
 const SECRET: &str = "hunter2-xyz";
@@ -70,6 +70,10 @@ async fn b101_no_secret_of_a_pod_is_in_a_log_line_an_answer_or_a_metric() {
         pod["spec"][member] = json!(SECRET);
         bodies.push(review_of(&pod));
     }
+    // As an update, and as what was there before it.
+    bodies.push(review_of_update("ephemeralcontainers", &secretive_pod(), &plain_pod()));
+    bodies.push(review_of_update("resize", &secretive_pod(), &plain_pod()));
+    bodies.push(review_of_update("resize", &plain_pod(), &secretive_pod()));
     let mut told = String::new();
     for body in &bodies {
         told.push_str(&ask(&mut connection, body).await);
@@ -120,7 +124,10 @@ async fn b103_every_decision_leaves_one_line_that_says_who_asked_for_what() {
         ("namespace", "sessions"),
         ("name", "job-*****"),
         ("user", "ann"),
+        ("webhook", "mutating"),
         ("scope", "enforced"),
+        ("operation", "CREATE"),
+        ("resource", "pods"),
         ("verdict", "hardened"),
         ("profile", "default"),
         ("session", answer.response()["auditAnnotations"]["session"].as_str().unwrap()),
@@ -132,6 +139,15 @@ async fn b103_every_decision_leaves_one_line_that_says_who_asked_for_what() {
 
     connection.post("/mutate/labelled", "application/json", review_of(&plain_pod()).as_bytes()).await;
     assert_eq!(program.logged("decided").await["verdict"], "not-a-session");
+
+    let resized = review_of_update("resize", &plain_pod(), &plain_pod());
+    connection.post("/mutate/enforced", "application/json", resized.as_bytes()).await;
+    let line = program.logged("decided").await;
+    assert_eq!((&line["operation"], &line["resource"]), (&json!("UPDATE"), &json!("pods/resize")), "{line}");
+
+    connection.post("/mutate/warn", "application/json", review_of(&pod).as_bytes()).await;
+    let line = program.logged("decided").await;
+    assert_eq!((&line["verdict"], line["rules"].as_str().unwrap().contains("privilege")), (&json!("advised"), true));
 }
 
 #[tokio::test]

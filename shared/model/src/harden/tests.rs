@@ -67,7 +67,7 @@ fn advice_names_each_rule_once() {
     }));
     match decide("n", Scope::Warn, &[], &pod) {
         Verdict::Advised(advice) => {
-            assert_eq!((advice.rules, advice.would_refuse), (vec!["host", "volume-types"], true))
+            assert_eq!((advice.rules, advice.would_refuse), (vec!["host", "volume-types"], true));
         }
         other => panic!("{other:?}"),
     }
