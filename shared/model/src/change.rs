@@ -99,13 +99,23 @@ impl Told {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (text.len() <= LONGEST_TOLD).then_some(Self(Value::String(text)))
     }
+
+    /// A quantity as we write it, which may be longer than an author's.
+    fn canonical(value: &Value) -> Option<Self> {
+        let quantity = Quantity::parse(value.as_str()?).ok()?;
+        (value == quantity.to_string().as_str()).then(|| Self::from(quantity))
+    }
 }
 
 impl TryFrom<Value> for Told {
     type Error = NotForTelling;
 
     fn try_from(value: Value) -> Result<Self, NotForTelling> {
-        Self::plain(&value).or_else(|| Self::words(&value)).or_else(|| Self::amount(&value)).ok_or(NotForTelling)
+        Self::plain(&value)
+            .or_else(|| Self::words(&value))
+            .or_else(|| Self::amount(&value))
+            .or_else(|| Self::canonical(&value))
+            .ok_or(NotForTelling)
     }
 }
 

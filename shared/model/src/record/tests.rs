@@ -1,4 +1,5 @@
 use super::*;
+use crate::quantity::Quantity;
 
 fn change(path: impl Into<String>, action: Action) -> Change {
     Change { rule: "privilege", path: path.into(), action, old: Some(Told::from(true)), new: Some(Told::from(false)) }
@@ -32,6 +33,15 @@ fn a_record_reads_back_and_writes_the_same_text_at_every_size() {
         let read = Record::read(&text).unwrap();
         assert_eq!(read.to_string(), text, "{count}");
         assert_eq!(u64::try_from(read.entries.len()).unwrap() + read.more, u64::try_from(count).unwrap());
+    }
+}
+
+#[test]
+fn a_record_reads_back_whatever_amounts_it_tells() {
+    for amount in ["-1e300", "1e-9", "123456789012345678901234567890123456789e-9", "-8Ei", "0.0000000001Ki"] {
+        let told = Some(Told::from(Quantity::parse(amount).unwrap()));
+        let text = Record::default().with(&[Change { new: told, ..change("spec.a", Action::Inject) }]).to_string();
+        assert_eq!(Record::read(&text).map(|read| read.to_string()), Some(text), "{amount}");
     }
 }
 
