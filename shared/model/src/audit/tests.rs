@@ -101,3 +101,61 @@ fn what_was_above_a_lowered_ceiling_may_stay_but_not_grow() {
     new["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("2Gi");
     assert!(matches!(update(&old, &new), Verdict::Refused(_)));
 }
+
+#[test]
+fn b32_every_container_list_and_the_pod_itself_are_bounded_in_a_resize() {
+    let mut old = pod(json!({
+        "containers": [{ "name": "a" }], "initContainers": [{ "name": "s", "restartPolicy": "Always" }],
+    }));
+    old = hardened(&old).pod;
+    for (list, amount) in [
+        ("containers", json!("64Gi")),
+        ("containers", json!(null)),
+        ("containers", json!(0)),
+        ("initContainers", json!("513Mi")),
+        ("initContainers", json!("0")),
+    ] {
+        let mut new = old.clone();
+        new["spec"][list][0]["resources"]["limits"]["memory"] = amount.clone();
+        match update(&old, &new) {
+            Verdict::Refused(refusal) => {
+                assert_eq!(fields(&refusal)[0], format!("spec.{list}[0].resources.limits.memory"), "{amount}");
+            }
+            other => panic!("{amount} {other:?}"),
+        }
+    }
+    let whole = pod(json!({ "containers": [{ "name": "a" }], "resources": { "limits": { "memory": "1Gi" } } }));
+    let old = hardened(&whole).pod;
+    for (amount, is_refused) in [("2Gi", false), ("3Gi", true)] {
+        let mut new = old.clone();
+        new["spec"]["resources"]["limits"]["memory"] = json!(amount);
+        match update(&old, &new) {
+            Verdict::Refused(refusal) => {
+                assert!(is_refused);
+                assert_eq!(fields(&refusal), ["spec.resources.limits.memory"]);
+            }
+            Verdict::Untouched(_) => assert!(!is_refused),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_update_may_neither_add_tolerations_nor_choose_nodes_that_a_creation_may_not() {
+    let old = live("nginx");
+    let change = |change: &dyn Fn(&mut Value)| {
+        let mut new = old.clone();
+        change(&mut new["spec"]);
+        match update(&old, &new) {
+            Verdict::Refused(refusal) => fields(&refusal).join(" "),
+            Verdict::Untouched(_) => String::new(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let plugins = json!({ "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9 });
+    assert_eq!(change(&|spec| spec["tolerations"] = json!([plugins])), "");
+    assert_eq!(change(&|spec| spec["tolerations"] = json!([plugins, { "operator": "Exists" }])), "spec.tolerations[1]");
+    assert_eq!(change(&|spec| spec["nodeSelector"] = json!({ "kubernetes.io/arch": "arm64" })), "");
+    assert_eq!(change(&|spec| spec["nodeSelector"] = json!({ "x": "y" })), "spec.nodeSelector.x");
+    assert_eq!(change(&|spec| spec["priority"] = json!(1)), "spec.priority");
+}

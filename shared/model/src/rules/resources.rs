@@ -1,9 +1,14 @@
 //! | what | rule | action |
 //! | --- | --- | --- |
-//! | resources | cpu, memory, ephemeral-storage: limits ≤ ceiling, requests ≤ limits, on every container and init container; for a resource that the pod sets at pod level none is injected on containers (the sum would be invalid) and the pod's is clamped to the pod's ceiling; zero means unlimited to a kubelet and counts as missing; other resource names and `resourceClaims` only if the profile lists them, else refused; garbage or negative refused; nothing of it on ephemeral containers (the API forbids it) | inject/tighten |
+//! | resources | cpu, memory, ephemeral-storage: limits ≤ ceiling, requests ≤ limits, on every container and init container; for a resource that the pod sets at pod level none is injected on containers (the sum would be invalid) and the pod's is clamped to the pod's ceiling; one that it only requests there is limited there to what its containers would get, unless they all have limits; zero means unlimited to a kubelet and counts as missing; other resource names and `resourceClaims` only if the profile lists them, else refused; garbage or negative refused; nothing of it on ephemeral containers (the API forbids it) | inject/tighten |
 //!
 //! A pod has ceilings too: so many containers that run together, and so many times a container's ceiling in sum. Since
 //! no limit exceeds its ceiling and the sum holds as many ceilings as containers may run, counting them is enough.
+//!
+//! Of a pod that sets any resource as a whole, the API server makes the containers' requests in sum the pod's own, for
+//! each resource that it does not set; a request alone is therefore nothing that anybody asked for. An API server
+//! whose feature `PodLevelResources` is off drops what the pod sets as a whole after this rule has counted on it: such a
+//! pod has no limits, and the admission policies, which see it last, are there to refuse it.
 
 use super::{Inject, Refuse, Rule, Stated, Tighten};
 use crate::{
@@ -32,10 +37,10 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const LIMITED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// What a missing value becomes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Fill {
-    /// Whether a missing limit becomes the ceiling.
-    limit: bool,
+    /// What a missing limit becomes, if anything.
+    limit: Option<Quantity>,
     /// What a missing request becomes, if anything.
     request: Option<DefaultRequest>,
 }
@@ -46,30 +51,59 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let of_pod = Path::of(&["spec", "resources"]);
     listed_only(pod, &of_pod, profile);
     claims(pod, &Path::of(&["spec", "resourceClaims"]), profile);
-    let containers = pod.containers();
-    let containers = containers.iter().filter(|container| container.list != List::EphemeralContainers);
-    for container in containers.clone() {
-        listed_only(pod, &container.path.at(&["resources"]), profile);
+    let containers: Vec<Path> = pod
+        .containers()
+        .iter()
+        .filter(|container| container.list != List::EphemeralContainers)
+        .map(|container| container.path.at(&["resources"]))
+        .collect();
+    for resources in &containers {
+        listed_only(pod, resources, profile);
     }
+    let together = run_together(pod);
     let [cpu, memory, ephemeral_storage] = LIMITED;
     for (resource, ceiling, request) in [
         (cpu, limits.cpu, requests.cpu),
         (memory, limits.memory, requests.memory),
         (ephemeral_storage, limits.ephemeral_storage, requests.ephemeral_storage),
     ] {
-        let is_set_for_pod = ["limits", "requests"].iter().any(|kind| pod.is_set(&of_pod.at(&[kind, resource])));
-        let fill = if is_set_for_pod {
-            let fill = Fill { limit: true, request: None };
-            bound(pod, &of_pod, resource, ceiling.times(profile.pod.sum), fill);
-            Fill { limit: false, request: None }
+        let (most, usual) = (ceiling.times(profile.pod.sum), ceiling.times(together));
+        let fill = if for_the_whole_pod(pod, &of_pod, &containers, resource, most, usual) {
+            Fill::default()
         } else {
-            Fill { limit: true, request: Some(request) }
+            Fill { limit: Some(ceiling), request: Some(request) }
         };
-        for container in containers.clone() {
-            bound(pod, &container.path.at(&["resources"]), resource, ceiling, fill);
+        for resources in &containers {
+            bound(pod, resources, resource, ceiling, fill);
         }
     }
-    run_together(pod, profile.pod.containers);
+    not_too_many(pod, together, profile.pod.containers);
+}
+
+/// Bounds what the pod sets of a resource for all its containers, whether there is anything. `most` is the pod's
+/// ceiling, and `usual` what its containers' own ceilings come to.
+fn for_the_whole_pod(
+    pod: &mut Draft,
+    of_pod: &Path,
+    containers: &[Path],
+    resource: &'static str,
+    most: Quantity,
+    usual: Quantity,
+) -> bool {
+    let [limit, request] = ["limits", "requests"].map(|kind| of_pod.at(&[kind, resource]));
+    if !pod.is_set(&limit) && !pod.is_set(&request) {
+        return false;
+    }
+    let is_limited = |pod: &mut Draft, limit: &Path| pod.amount(limit).is_some_and(|limit| !limit.is_zero());
+    let are_limited = containers.iter().all(|resources| is_limited(pod, &resources.at(&["limits", resource])));
+    let fill = if are_limited && !pod.is_set(&limit) {
+        Fill::default()
+    } else {
+        let asked = pod.amount(&request).unwrap_or(usual);
+        Fill { limit: Some(if asked > usual { asked } else { usual }.min(most)), request: None }
+    };
+    bound(pod, of_pod, resource, most, fill);
+    true
 }
 
 /// Keeps one resource within its ceiling, and the request within the limit.
@@ -83,10 +117,10 @@ fn bound(pod: &mut Draft, resources: &Path, resource: &'static str, ceiling: Qua
         }
         Some(limit) if !limit.is_zero() => limit,
         _ => {
-            if fill.limit {
-                pod.inject(&limit_field, ceiling);
+            if let Some(limit) = fill.limit {
+                pod.inject(&limit_field, limit);
             }
-            ceiling
+            fill.limit.unwrap_or(ceiling)
         }
     };
     let request_field = resources.at(&["requests", resource]);
@@ -127,13 +161,17 @@ fn claims(pod: &mut Draft, claims: &Path, profile: &Profile) {
 }
 
 /// Counts the pod's own containers and its native sidecars; other init containers run one after another, before.
-fn run_together(pod: &mut Draft, most: u32) {
+fn run_together(pod: &mut Draft) -> u32 {
     let mut together = 0;
     for container in pod.containers().iter() {
         let is_sidecar = container.list == List::InitContainers
             && pod.text(&container.path.at(&["restartPolicy"])).as_deref() == Some("Always");
         together += u32::from(container.list == List::Containers || is_sidecar);
     }
+    together
+}
+
+fn not_too_many(pod: &mut Draft, together: u32, most: u32) {
     if together > most {
         let message = format!(
             "and native sidecars are {together} containers that run together, and the profile allows {most}; use \

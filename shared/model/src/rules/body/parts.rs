@@ -140,8 +140,8 @@ pub(super) fn resources(pod: &mut Draft, context: &Context<'_>) -> Value {
     ];
     let (mut limits, mut requests) = (Map::new(), Map::new());
     for ((resource, (ceiling, default)), enough) in LIMITED.into_iter().zip(amounts).zip(ENOUGH) {
-        let of_pod = Path::of(&["spec", "resources"]);
-        if ["limits", "requests"].iter().any(|kind| pod.is_set(&of_pod.at(&[kind, resource]))) {
+        // A request alone is what the API server made of the containers' own, which all have limits then.
+        if pod.is_set(&Path::of(&["spec", "resources", "limits", resource])) {
             continue;
         }
         let together = sum(pod, "limits", resource).unwrap_or(ceiling);

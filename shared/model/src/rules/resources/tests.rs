@@ -175,7 +175,7 @@ fn what_the_pod_sets_for_all_is_not_injected_into_each() {
     .unwrap();
     assert_eq!(
         applied.spec("/resources"),
-        &json!({ "limits": { "memory": "2Gi", "cpu": "2" }, "requests": { "cpu": "1" } })
+        &json!({ "limits": { "memory": "2Gi", "cpu": "1" }, "requests": { "cpu": "1" } })
     );
     let storage = json!({ "limits": { "ephemeral-storage": "1Gi" }, "requests": { "ephemeral-storage": "64Mi" } });
     assert_eq!(applied.spec("/containers/0/resources"), &storage);
@@ -206,4 +206,62 @@ fn more_containers_than_may_run_together_are_refused() {
             assert_eq!(fields(&refusal), ["spec.containers"]);
         }
     }
+}
+
+#[test]
+fn a_resource_that_the_pod_only_requests_is_limited_to_what_its_containers_would_get() {
+    let plain = json!({ "name": "c" });
+    for (containers, request, limit) in [
+        (vec![plain.clone()], "10m", "500m"),
+        (vec![plain.clone()], "1", "1"),
+        (vec![plain.clone(); 3], "10m", "1500m"),
+        (vec![plain.clone(); 3], "64", "2"),
+        (vec![plain.clone()], "0", "500m"),
+    ] {
+        let spec = json!({ "containers": containers, "resources": { "requests": { "cpu": request } } });
+        let applied = apply(&RULE, &pod(spec)).unwrap();
+        assert_eq!(applied.spec("/resources/limits/cpu"), limit, "{request}");
+        assert_eq!(applied.spec("/containers/0/resources/limits/cpu"), &json!(null));
+        assert!(apply(&RULE, &applied.pod).unwrap().changes.is_empty());
+    }
+}
+
+#[test]
+fn what_the_api_server_makes_of_the_containers_requests_is_nothing_that_the_pod_asked_for() {
+    let spec =
+        json!({ "containers": [{ "name": "a" }, { "name": "b" }], "resources": { "limits": { "memory": "1Gi" } } });
+    let mut hardened = apply(&RULE, &pod(spec)).unwrap().pod;
+    hardened["spec"]["resources"]["requests"] = json!({ "cpu": "100m", "memory": "1Gi" });
+    assert!(apply(&RULE, &hardened).unwrap().changes.is_empty());
+    // Since 1.36 the limits come to be in the same way.
+    hardened["spec"]["resources"]["limits"]["cpu"] = json!("1");
+    assert!(apply(&RULE, &hardened).unwrap().changes.is_empty());
+    // Another webhook's container has nothing of its own.
+    hardened["spec"]["resources"]["limits"]["cpu"] = json!(null);
+    hardened["spec"]["containers"].as_array_mut().unwrap().push(json!({ "name": "c" }));
+    let changed = apply(&RULE, &hardened).unwrap();
+    assert_eq!(changed.spec("/resources/limits/cpu"), "1500m");
+    assert_eq!(changed.spec("/containers/2/resources/limits"), &json!({ "ephemeral-storage": "1Gi" }));
+}
+
+#[test]
+fn a_zero_at_pod_level_is_no_limit_there_either() {
+    for kind in ["limits", "requests"] {
+        let spec = json!({ "containers": [{ "name": "a" }], "resources": { kind: { "memory": 0 } } });
+        assert_eq!(apply(&RULE, &pod(spec)).unwrap().spec("/resources/limits/memory"), "512Mi", "{kind}");
+    }
+}
+
+#[test]
+fn other_resources_at_pod_level_are_refused_unless_listed() {
+    let spec = json!({ "resources": { "limits": { "hugepages-2Mi": "4Mi" }, "claims": [{ "name": "c" }] } });
+    let pod = pod(spec);
+    assert_eq!(
+        fields(&apply(&RULE, &pod).err().unwrap()),
+        ["spec.resources.limits.hugepages-2Mi", "spec.resources.claims"]
+    );
+    let mut profile = Profile::default();
+    profile.resources.extended = vec!["hugepages-2Mi".to_owned()];
+    profile.resources.claims = true;
+    assert!(apply_with(&RULE, &pod, &profile).is_ok());
 }
