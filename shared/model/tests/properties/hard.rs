@@ -68,9 +68,14 @@ fn check_container(container: &Value, has_resources: bool, spec: &Value) {
         let for_pod = &spec["resources"];
         if for_pod["limits"][resource].is_null() {
             let limit = amount(&container["resources"]["limits"][resource]);
-            let request = amount(&container["resources"]["requests"][resource]);
             assert!(limit > Quantity::ZERO && limit <= quantity(ceiling), "{resource} {limit}");
-            assert!(request > Quantity::ZERO && request <= limit, "{resource} {request}");
+            // What the pod requests for all of them, none of them has to.
+            let request = &container["resources"]["requests"][resource];
+            if for_pod["requests"][resource].is_null() || !request.is_null() {
+                let request = amount(request);
+                assert!(request <= limit, "{resource} {request}");
+                assert!(request > Quantity::ZERO || !for_pod["requests"][resource].is_null(), "{resource} {request}");
+            }
         } else {
             let limit = amount(&for_pod["limits"][resource]);
             assert!(limit > Quantity::ZERO && limit <= quantity(ceiling).times(4), "{resource} {limit}");
