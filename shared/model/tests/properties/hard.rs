@@ -28,6 +28,8 @@ pub(crate) fn check(pod: &Value) {
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         for container in items(&spec[list]) {
             check_container(container, list != "ephemeralContainers", spec);
+            let is_fetch = list == "initContainers" && container["name"] == json!("cofferdam-fetch");
+            assert!(is_fetch || !items(&container["volumeMounts"]).any(is_credential));
             let is_sidecar = list == "initContainers" && container["restartPolicy"] == json!("Always");
             let restart = container["restartPolicy"].as_str().unwrap_or("Never");
             assert!(owned || is_sidecar || restart == "Never", "{restart}");
@@ -35,8 +37,11 @@ pub(crate) fn check(pod: &Value) {
     }
     for volume in items(&spec["volumes"]) {
         assert!(volume.get("hostPath").is_none_or(Value::is_null) && volume.get("invented").is_none());
+        let is_identity = volume["name"] == json!("cofferdam-body-identity");
         for source in items(&volume["projected"]["sources"]) {
-            assert_eq!(source["serviceAccountToken"], Value::Null);
+            let audience = if is_identity { json!("cofferdam-bodies") } else { Value::Null };
+            assert_eq!(source["serviceAccountToken"]["audience"], audience);
+            assert_eq!(source["serviceAccountToken"].is_null(), !is_identity);
             assert_eq!(source["podCertificate"], Value::Null);
         }
         if volume["emptyDir"].is_object() {
@@ -45,6 +50,20 @@ pub(crate) fn check(pod: &Value) {
             assert!(size > Quantity::ZERO && size <= quantity(ceiling));
         }
     }
+}
+
+/// Whether a mount shows the body's token or the pod's identity.
+fn is_credential(mount: &Value) -> bool {
+    mount["name"].as_str().is_some_and(|name| name.starts_with("cofferdam-body-"))
+}
+
+/// The pod without the init container that fetches a body.
+pub(crate) fn without_fetch(pod: &Value) -> Value {
+    let mut pod = pod.clone();
+    if let Some(inits) = pod["spec"]["initContainers"].as_array_mut() {
+        inits.retain(|container| container["name"] != json!("cofferdam-fetch"));
+    }
+    pod
 }
 
 fn check_container(container: &Value, has_resources: bool, spec: &Value) {

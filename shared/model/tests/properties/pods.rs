@@ -127,8 +127,19 @@ fn container() -> impl Strategy<Value = Value> {
         maybe("capabilities", object(vec![capabilities("add"), capabilities("drop"), future()])),
     ]);
     let mount = object(vec![
-        always("name", select(vec![json!("v"), json!("kube-api-access-abcde")])),
-        always("mountPath", select(vec![json!("/tmp"), json!("/home"), json!("/tmp/x/"), json!("/data"), json!("/")])),
+        (
+            "name",
+            prop_oneof![
+                60 => select(vec![json!("v"), json!("kube-api-access-abcde")]),
+                1 => select(vec![json!("cofferdam-body-token"), json!("cofferdam-body-identity")]),
+            ]
+            .prop_map(Some)
+            .boxed(),
+        ),
+        always(
+            "mountPath",
+            select(vec![json!("/app"), json!("/tmp"), json!("/home"), json!("/tmp/x/"), json!("/data"), json!("/")]),
+        ),
     ]);
     let env = object(vec![
         always("name", select(vec![json!("HOME"), json!("PASSWORD")])),
@@ -152,11 +163,25 @@ fn container() -> impl Strategy<Value = Value> {
     ])
 }
 
+/// What the `ServiceAccount` plugin puts into a pod.
+pub(crate) fn plugins_volume(name: &str) -> Value {
+    let namespace =
+        json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.namespace" }, "path": "namespace" });
+    let root = json!({ "items": [{ "key": "ca.crt", "path": "ca.crt" }], "name": "kube-root-ca.crt" });
+    let sources = json!([
+        { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
+        { "configMap": root },
+        { "downwardAPI": { "items": [namespace] } },
+    ]);
+    json!({ "name": name, "projected": { "defaultMode": 420, "sources": sources } })
+}
+
 fn volume() -> impl Strategy<Value = Value> {
+    let plugins = plugins_volume("kube-api-access-abcde");
+    let mut copied = plugins_volume("kube-api-access-abcde");
+    copied["projected"]["defaultMode"] = json!(256);
     let token = json!({ "serviceAccountToken": { "path": "token", "expirationSeconds": 3607 } });
     let root = json!({ "configMap": { "name": "kube-root-ca.crt" } });
-    let namespace = json!({ "downwardAPI": { "items": [] } });
-    let plugins = json!({ "name": "kube-api-access-abcde", "projected": { "sources": [token, root, namespace] } });
     let authors = json!({ "name": "p", "projected": { "sources": [root, token, { "podCertificate": {} }] } });
     let empty_dir = object(vec![
         one_of("sizeLimit", &[json!("0"), json!("1Mi"), json!("64Gi"), json!(5)]),
@@ -168,6 +193,7 @@ fn volume() -> impl Strategy<Value = Value> {
         2 => Just(json!({ "name": "n" })),
         2 => Just(json!({ "name": "c", "configMap": { "name": "c" } })),
         3 => Just(plugins),
+        1 => Just(copied),
         3 => Just(authors),
         1 => Just(json!({ "name": "cofferdam-tmp", "emptyDir": { "sizeLimit": "256Mi" } })),
         1 => select(vec![
@@ -205,6 +231,19 @@ fn spec() -> impl Strategy<Value = Value> {
     ])
 }
 
+/// Annotations that ask for a body; now and then for one that is none.
+fn body() -> impl Strategy<Value = Vec<(&'static str, String)>> {
+    let url = prop_oneof![
+        9 => Just("https://example.com/b.tgz?s=$(PASSWORD)".to_owned()),
+        1 => ".{0,20}",
+    ];
+    (url, prop::option::of(Just("s-abc".to_owned()))).prop_map(|(url, secret)| {
+        let mut body = vec![("cofferdam.dev/body-url", url), ("cofferdam.dev/body-sha256", "0a".repeat(32))];
+        body.extend(secret.map(|secret| ("cofferdam.dev/body-token-secret", secret)));
+        body
+    })
+}
+
 /// A pod, well formed enough to be hardened more often than not.
 pub(crate) fn pod() -> impl Strategy<Value = Value> {
     let marks = object(vec![
@@ -213,7 +252,14 @@ pub(crate) fn pod() -> impl Strategy<Value = Value> {
         one_of("cofferdam.dev/endpoints", &[json!("{}")]),
         one_of("seccomp.security.alpha.kubernetes.io/pod", &[json!("unconfined"), json!("runtime/default")]),
         one_of("team~a/b", &[json!("blue")]),
+        ("cofferdam.dev/entry", prop::option::weighted(0.1, select(vec![json!("a/b.js"), json!("../c")])).boxed()),
     ]);
+    let marks = (marks, prop::option::weighted(0.3, body())).prop_map(|(mut marks, body)| {
+        for (key, value) in body.into_iter().flatten() {
+            marks[key] = json!(value);
+        }
+        marks
+    });
     let owners =
         list(object(vec![switch("controller"), always("kind", select(vec![json!("Job"), json!("ReplicaSet")]))]), 1);
     let metadata = object(vec![
