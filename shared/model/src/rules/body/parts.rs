@@ -130,7 +130,7 @@ fn size(context: &Context<'_>) -> Quantity {
 /// What the container gets. It runs before the pod's containers, so what it requests costs nothing as long as they
 /// request as much together: no more is requested. Where their requests are their limits, so are these, or the pod would
 /// lose its class (Guaranteed). A quota counts every container, so none of the three is left out, but for what the pod
-/// sets as a whole.
+/// limits as a whole.
 pub(super) fn resources(pod: &mut Draft, context: &Context<'_>) -> Value {
     let (ceilings, defaults) = (context.profile.resources.limits, context.profile.resources.requests);
     let amounts = [
@@ -147,7 +147,7 @@ pub(super) fn resources(pod: &mut Draft, context: &Context<'_>) -> Value {
         let together = sum(pod, "limits", resource).unwrap_or(ceiling);
         let enough = Quantity::parse(enough).unwrap_or(together);
         let limit = together.max(enough).min(ceiling);
-        let requested = sum(pod, "requests", resource).unwrap_or(limit);
+        let requested = sum(pod, "requests", resource).unwrap_or(together);
         let request = match default {
             DefaultRequest::Amount(amount) if requested != together => amount.min(limit),
             DefaultRequest::Amount(_) | DefaultRequest::Limit => limit,

@@ -396,12 +396,20 @@ fn it_fits_a_profile_of_little_storage_and_a_pod_that_sets_its_resources_as_a_wh
     assert_eq!(fetch(&first.pod)["resources"]["limits"]["ephemeral-storage"], json!("32Mi"));
     assert!(hardened_by(&policy, &first.pod).patch.0.is_empty());
 
-    let mut spec = plain();
-    spec["resources"] = json!({ "limits": { "memory": "256Mi" } });
-    let first = hardened(&public(spec));
-    assert_eq!(fetch(&first.pod)["resources"]["limits"]["memory"], json!(null));
-    assert_eq!(fetch(&first.pod)["resources"]["limits"]["cpu"], json!("500m"));
-    assert!(hardened(&first.pod).patch.0.is_empty());
+    let own =
+        json!({ "name": "a", "resources": { "limits": { "memory": "200Mi" }, "requests": { "memory": "50Mi" } } });
+    for (of_pod, ours) in [
+        (json!({ "limits": { "memory": "256Mi" } }), json!(null)),
+        // The pod's limit is then what its containers' come to, so all of them need one.
+        (json!({ "requests": { "memory": "64Mi" } }), json!("200Mi")),
+    ] {
+        let first = hardened(&public(json!({ "resources": of_pod, "containers": [own] })));
+        let resources = &fetch(&first.pod)["resources"];
+        assert_eq!(resources["limits"]["memory"], ours, "{of_pod}");
+        assert_ne!(resources["requests"]["memory"], json!("200Mi"));
+        assert_eq!(resources["limits"]["cpu"], json!("500m"));
+        assert!(hardened(&first.pod).patch.0.is_empty(), "{of_pod}");
+    }
 }
 
 #[test]
