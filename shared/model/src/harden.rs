@@ -134,7 +134,8 @@ pub struct Hardened {
     pub warnings: Vec<String>,
     /// Everything that was changed, in the order it was.
     pub changes: Vec<Change>,
-    /// The session's id; none where the pod brings none and the request has no uid.
+    /// The session's id; none where the pod brings none and the request has no uid, or is about a
+    /// template.
     pub session: Option<SessionId>,
     /// The name of the profile it was hardened by.
     pub profile: String,
@@ -231,8 +232,9 @@ fn add_ephemeral_containers(mut draft: Draft, old: &Value, request: &Request<'_>
 /// Runs the rules over a pod whose containers are known.
 fn finish(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Occasion) -> Verdict {
     let user = Some(request.user).filter(|user| !user.name.is_empty());
-    let Some(Ran { session, profile }) = walk(&mut draft, policy, occasion, request.namespace, request.uid, user)
-    else {
+    // Each pod of a template is a session of its own.
+    let uid = request.uid.filter(|_| !matches!(occasion, Occasion::Template(_)));
+    let Some(Ran { session, profile }) = walk(&mut draft, policy, occasion, request.namespace, uid, user) else {
         return Verdict::Refused(draft.into_refusal());
     };
     match draft.finish() {

@@ -14,6 +14,10 @@ use serde_json::{Value, json};
 mod corpus;
 #[path = "properties/hard.rs"]
 mod hard;
+#[path = "properties/operations.rs"]
+mod operations;
+#[path = "properties/pod_level.rs"]
+mod pod_level;
 #[path = "properties/pods.rs"]
 mod pods;
 

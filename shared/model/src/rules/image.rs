@@ -7,7 +7,7 @@
 
 use super::{Inject, Refuse, Rule, Stated, Tighten};
 use crate::{
-    harden::Context,
+    harden::{Context, Occasion},
     image::{has_digest, in_full},
     keys,
     pod::{Container, Draft, List, Path},
@@ -48,11 +48,12 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 }
 
 /// Whether this is the init container that fetches bodies: its image is the operator's, whatever authors may use. That
-/// nobody else has the name is settled by [`super::reserved_names`].
+/// nobody else has the name is settled by [`super::reserved_names`]; a live pod may have an earlier version of the image.
 fn is_ours(pod: &mut Draft, container: &Container, context: &Context<'_>) -> bool {
     container.list == List::InitContainers
         && pod.text(&container.path.at(&["name"])).as_deref() == Some(keys::FETCH_CONTAINER)
-        && pod.text(&container.path.at(&["image"])).as_deref() == Some(context.policy.bodies().image.as_str())
+        && (context.occasion == Occasion::Audit
+            || pod.text(&container.path.at(&["image"])).as_deref() == Some(context.policy.bodies().image.as_str()))
 }
 
 fn judge(pod: &mut Draft, holder: &Path, [reference, pull_policy]: [&'static str; 2], images: &Images) {

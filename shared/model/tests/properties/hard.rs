@@ -66,7 +66,8 @@ pub(crate) fn without_fetch(pod: &Value) -> Value {
     pod
 }
 
-fn check_container(container: &Value, has_resources: bool, spec: &Value) {
+/// As [`check`], for one container of a pod with this spec.
+pub(crate) fn check_container(container: &Value, has_resources: bool, spec: &Value) {
     let security = &container["securityContext"];
     assert_eq!(security["privileged"], json!(false));
     assert_eq!(security["allowPrivilegeEscalation"], json!(false));

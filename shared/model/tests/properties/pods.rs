@@ -116,7 +116,8 @@ fn security(more: Vec<Member>) -> impl Strategy<Value = Value> {
     object(members)
 }
 
-fn container() -> impl Strategy<Value = Value> {
+/// A container of any list.
+pub(crate) fn container() -> impl Strategy<Value = Value> {
     let capabilities =
         |name| one_of(name, &[json!([]), json!(["ALL"]), json!(["all"]), json!(["CAP_NET_RAW", "SYS_ADMIN"])]);
     let context = security(vec![

@@ -2,8 +2,9 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
+    harden::Occasion,
     policy::{Images, Policy, Profile},
-    testing::{Applied, apply, apply_with, fields, pod},
+    testing::{Applied, apply, apply_on, apply_with, fields, pod},
 };
 
 const DIGEST: &str = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -179,4 +180,11 @@ fn our_own_init_container_needs_no_pattern_but_only_with_our_image_in_its_place(
     assert!(with("initContainers", "cofferdam-fetch", "evil").is_err());
     assert!(with("initContainers", "fetch", &ours).is_err());
     assert!(with("containers", "cofferdam-fetch", &ours).is_err());
+    // Cofferdam was upgraded since.
+    let live = |list: &str| {
+        let live = pod(json!({ list: [{ "name": "cofferdam-fetch", "image": "cofferdam:before" }] }));
+        apply_on(Occasion::Audit, &RULE, &live, &allowing(&["a.example/**"]))
+    };
+    assert!(live("initContainers").is_ok());
+    assert!(live("containers").is_err());
 }
