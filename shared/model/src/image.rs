@@ -39,7 +39,7 @@ pub fn has_digest(reference: &str) -> bool {
 }
 
 /// What stands before the first `/` is a registry if it cannot be a part of a name.
-fn is_registry(first: &str) -> bool {
+pub(crate) fn is_registry(first: &str) -> bool {
     first == "localhost" || first.contains(['.', ':']) || first.contains(char::is_uppercase)
 }
 

@@ -22,6 +22,8 @@ mod kubernetes;
 mod params;
 mod profile;
 mod routing;
+mod schema;
+mod show;
 mod suggest;
 
 pub use bodies::Bodies;
@@ -34,6 +36,7 @@ pub use profile::{
     RunAs, RuntimeClass, Scheduling, Scratch, SupplementalGroups, Toleration,
 };
 pub use routing::{Routing, RoutingMode};
+pub use schema::schema;
 pub(crate) use suggest::nearest;
 
 /// The policy that ships in the manifests.
@@ -63,14 +66,11 @@ pub struct Policy {
 impl Policy {
     /// Reads and checks a policy. `file_name` is only for messages.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, PolicyError> {
-        Ok(Self {
-            profiles: file::read(file_name, text).map_err(PolicyError::on_one_line)?,
-            trusted: Vec::new(),
-            routing: Routing::default(),
-            bodies: Bodies::default(),
-            system_namespace: SYSTEM_NAMESPACE.to_owned(),
-            digest: digest(text),
-        })
+        let check::Meaning { profiles, routing, bodies, trusted } = file::read(file_name, text)
+            .and_then(|file| check::Checker::new(file_name).policy(file))
+            .map_err(PolicyError::on_one_line)?;
+        let system_namespace = SYSTEM_NAMESPACE.to_owned();
+        Ok(Self { profiles, trusted, routing, bodies, system_namespace, digest: digest(text) })
     }
 
     /// The same policy, with the image that holds `cofferdam-fetch`: the file does not say it, since it is the image of
@@ -156,6 +156,11 @@ impl Policy {
     pub fn digest(&self) -> &str {
         &self.digest
     }
+}
+
+/// Who may write our labels and annotations if the file does not say: the programs that do.
+fn trusted_by_default() -> Vec<String> {
+    ["cofferdam-api", "cofferdam-agent"].map(|name| format!("system:serviceaccount:cofferdam-system:{name}")).to_vec()
 }
 
 fn digest(text: &str) -> String {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::sync::LazyLock;
+
 use cofferdam_model::{
     Action, Hardened, Operation, Request, Scope, User, Verdict, audit, harden,
     keys::{CHANGES, RESERVED_NAME},
@@ -21,11 +23,14 @@ mod pod_level;
 #[path = "properties/pods.rs"]
 mod pods;
 
+/// Read once: reading it takes longer than hardening a pod.
+static POLICY: LazyLock<Policy> = LazyLock::new(Policy::built_in);
+
 fn verdict(uid: &str, pod: &Value) -> Verdict {
     let user = User { name: "jane", groups: &[] };
     let (namespace, scope, operation) = ("cofferdam-sessions", Scope::Enforced, Operation::Create);
     let request = Request { uid: Some(uid), namespace, scope, user, operation, pod };
-    harden(&request, &Policy::built_in())
+    harden(&request, &POLICY)
 }
 
 fn hardened(pod: &Value) -> Option<Hardened> {
@@ -84,7 +89,7 @@ proptest! {
     #[test]
     fn an_audit_of_a_hardened_pod_finds_nothing(pod in pods::pod()) {
         if let Some(hardened) = hardened(&pod) {
-            let found = audit(&hardened.pod, &Policy::built_in());
+            let found = audit(&hardened.pod, &POLICY);
             prop_assert!(found.is_empty(), "{:?}", found);
         }
     }

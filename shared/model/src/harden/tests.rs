@@ -138,7 +138,7 @@ fn a_profile_that_the_policy_lacks_is_refused_with_the_ones_it_has() {
         "{text}"
     );
     pod["metadata"]["labels"] = json!({ keys::PROFILE: "gpu" });
-    assert!(refused(&pod).to_string().contains("there are: default"));
+    assert!(refused(&pod).to_string().contains("there are: app, default, workspace"));
     pod["metadata"]["labels"] = json!({ keys::PROFILE: "default" });
     assert_eq!(hardened(&pod).profile, "default");
 }

@@ -20,7 +20,7 @@ pub enum PolicyError {
     Invalid {
         /// The file as it was named.
         file: String,
-        /// The line of the value, from 1; 0 for what is missing in the whole file.
+        /// The line of the value, from 1.
         line: u64,
         /// The key.
         key: String,

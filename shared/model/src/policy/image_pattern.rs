@@ -63,6 +63,15 @@ fn after(piece: &Piece, reference: &str, before: &[bool]) -> Vec<bool> {
     after
 }
 
+/// Whether the pattern can mean an image that is named by its digest.
+pub(super) fn may_mean_a_digest(pattern: &str) -> bool {
+    pieces(pattern).iter().any(|piece| match piece {
+        Piece::Text(text) => text.contains('@'),
+        Piece::Part => false,
+        Piece::Any | Piece::Version => true,
+    })
+}
+
 /// The pattern as an RE2 regular expression, to be anchored and read with `.` standing for any character.
 pub(super) fn regex(pattern: &str) -> String {
     let mut regex = String::new();

@@ -26,8 +26,8 @@ const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
 /// | `trusted` | list of user names that may set what is otherwise written by us alone |
 /// | `bodies.audience` | the audience of the token that the init container `cofferdam-fetch` mounts; empty where bodies are off |
 /// | `<profile>.allow.namespaces` | regex of namespaces that may use the profile; matches all if all may |
-/// | `<profile>.allow.users` | list of user names; with `allow.groups` empty too, all users may |
-/// | `<profile>.allow.groups` | list of groups |
+/// | `<profile>.allow.users` | regex of user names that may use the profile; matches all if all may |
+/// | `<profile>.allow.groups` | regex of groups whose members may as well |
 /// | `<profile>.images` | regex of image references *in full*, as [`in_full`](crate::image::in_full) has them: `docker.io/library/python:latest` for `python`; the id of an image, `sha256:…` without a name, as it is |
 /// | `<profile>.digest-only` | switch: references must hold `@` |
 /// | `<profile>.pull-policy` | `Always` (every container's `imagePullPolicy` is), or `leave` (nothing is asked) |
@@ -111,6 +111,11 @@ fn of_profile(profile: &Profile) -> Vec<(&'static str, String)> {
     let limits = resources.limits;
     let everywhere = ["*".to_owned()];
     let namespaces = if allow.namespaces.is_empty() { &everywhere[..] } else { &allow.namespaces };
+    let users: Vec<String> = if allow.users.is_empty() && allow.groups.is_empty() {
+        vec![".*".to_owned()]
+    } else {
+        allow.users.iter().map(|user| escaped(user)).collect()
+    };
     let runtime_classes = &scheduling.runtime_classes;
     let injected = runtime_classes.first().filter(|_| scheduling.inject_runtime_class);
     let selectors = std::iter::once(&scheduling.node_selector)
@@ -118,8 +123,8 @@ fn of_profile(profile: &Profile) -> Vec<(&'static str, String)> {
         .flat_map(BTreeMap::keys);
     vec![
         ("allow.namespaces", any_of(namespaces.iter().map(|pattern| escaped(pattern).replace(r"\*", ".*")))),
-        ("allow.users", list(&allow.users)),
-        ("allow.groups", list(&allow.groups)),
+        ("allow.users", any_of(users)),
+        ("allow.groups", any_of(allow.groups.iter().map(|group| escaped(group)))),
         ("images", any_of(images.allowed.iter().map(|pattern| regex(pattern)))),
         ("digest-only", images.digest_only.to_string()),
         ("pull-policy", if images.always_pull { "Always" } else { "leave" }.to_owned()),
@@ -169,8 +174,8 @@ fn list<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> String {
 }
 
 /// An anchored expression that matches what any of these match.
-fn any_of(expressions: impl Iterator<Item = String>) -> String {
-    let expressions: Vec<String> = expressions.collect();
+fn any_of(expressions: impl IntoIterator<Item = String>) -> String {
+    let expressions: Vec<String> = expressions.into_iter().collect();
     if expressions.is_empty() { NOTHING.to_owned() } else { format!("^(?s:{})$", expressions.join("|")) }
 }
 

@@ -61,8 +61,8 @@ pub struct Allow {
 /// Which images may run, and how they are pulled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Patterns of references in full (`docker.io/library/python:3.12`), as [`image_matches`](super::image_matches) reads them. Empty
-    /// allows none.
+    /// Patterns of references in full (`docker.io/library/python:3.12`), as
+    /// [`image_matches`](super::image_matches) reads them. Empty allows none.
     pub allowed: Vec<String>,
     /// Whether an image has to be named by its digest.
     pub digest_only: bool,
@@ -218,7 +218,8 @@ pub struct Scratch {
     pub path: String,
     /// `sizeLimit` of the volume.
     pub size: Quantity,
-    /// Environment variables, and the place below the path that each is set to; empty for the path itself.
+    /// Environment variables, and the place below the path that each is set to; empty for the path itself. In order
+    /// of their names.
     pub env: Vec<(String, String)>,
     /// Whether each container has a directory of its own in it, by subPath, or all share one.
     pub per_container: bool,
@@ -244,22 +245,7 @@ impl Default for Profile {
             lifetime: Lifetime { deadline_seconds: 3600, grace_seconds: 30 },
             run_as: RunAs { user: 1000, group: 1000, fs_group: 1000 },
             volume_types: RESTRICTED_VOLUME_TYPES.map(str::to_owned).to_vec(),
-            scratch: vec![
-                Scratch {
-                    name: "tmp".to_owned(),
-                    path: "/tmp".to_owned(),
-                    size: constant("256Mi"),
-                    env: Vec::new(),
-                    per_container: false,
-                },
-                Scratch {
-                    name: "home".to_owned(),
-                    path: "/home/session".to_owned(),
-                    size: constant("256Mi"),
-                    env: vec![("HOME".to_owned(), String::new())],
-                    per_container: false,
-                },
-            ],
+            scratch: default_scratch(),
             seccomp_localhost_profiles: Vec::new(),
             app_armor: AppArmor::Leave,
             sysctls: Vec::new(),
@@ -271,6 +257,31 @@ impl Default for Profile {
             readiness_gate: true,
         }
     }
+}
+
+/// Caches only: a variable that also names settings or programs, such as `CARGO_HOME`, is the image's.
+fn default_scratch() -> Vec<Scratch> {
+    let scratch = |name: &str, path: &str, per_container: bool, env: &[(&str, &str)]| Scratch {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        size: constant("256Mi"),
+        env: env.iter().map(|(variable, place)| ((*variable).to_owned(), (*place).to_owned())).collect(),
+        per_container,
+    };
+    vec![
+        scratch("tmp", "/tmp", false, &[("TMPDIR", "")]),
+        scratch(
+            "home",
+            "/home/session",
+            false,
+            &[
+                ("GOMODCACHE", ".cache/go-mod"),
+                ("HOME", ""),
+                ("XDG_CACHE_HOME", ".cache"),
+                ("npm_config_cache", ".npm"),
+            ],
+        ),
+    ]
 }
 
 impl Default for Scheduling {

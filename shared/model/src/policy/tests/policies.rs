@@ -1,0 +1,181 @@
+//! Policies that a file can say.
+
+use proptest::{collection::vec, option, prelude::*, sample::subsequence};
+
+use super::super::*;
+use crate::policy::kubernetes::VOLUME_TYPES;
+
+/// Any policy, in words that YAML could mistake for something else where the format allows them.
+pub(in crate::policy) fn policy() -> impl Strategy<Value = Policy> {
+    let profiles = (profile(), prop::collection::btree_map("[a-z0-9]([a-z0-9-]{0,9}[a-z0-9])?", profile(), 0..3));
+    (profiles, routing(), bodies(), vec("[a-z0-9:~.-]{1,12}", 0..3)).prop_map(
+        |((default, mut profiles), routing, bodies, trusted)| {
+            profiles.insert("default".to_owned(), default);
+            let system_namespace = SYSTEM_NAMESPACE.to_owned();
+            Policy { profiles, routing, bodies, trusted, system_namespace, digest: String::new() }
+        },
+    )
+}
+
+prop_compose! {
+    fn profile()(
+        allow in allow(),
+        images in images(),
+        scheduling in scheduling(),
+        resources in resources(),
+        containers in 1_u32..100,
+        more in 0_u32..100,
+        seconds in (1..=i64::from(i32::MAX), 1..=i64::from(i32::MAX)),
+        ids in (1..=i64::from(i32::MAX), 1..=i64::from(i32::MAX), 1..=i64::from(i32::MAX)),
+        volume_types in subsequence(VOLUME_TYPES.to_vec(), 0..10),
+        scratch in scratch(),
+        seccomp_localhost_profiles in vec("[a-z0-9~][a-z0-9/ -]{0,8}", 0..3),
+        switches in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        sysctls in vec("[a-z]{1,4}\\.[a-z_]{1,8}", 0..3),
+        token_audiences in vec("[a-z0-9~.]{1,8}", 0..3),
+        command in vec("[ -~]{0,6}\\$\\(ENTRY\\)", 0..3),
+    ) -> Profile {
+        let (app_armor, host_users, groups, host_aliases, readiness_gate) = switches;
+        let mut volume_types: Vec<String> = volume_types.into_iter().map(str::to_owned).collect();
+        volume_types.extend(["emptyDir".to_owned(), "projected".to_owned()]);
+        Profile {
+            allow,
+            images,
+            scheduling,
+            resources,
+            pod: PodCeilings { containers, sum: containers + more },
+            lifetime: Lifetime { deadline_seconds: seconds.0, grace_seconds: seconds.1 },
+            run_as: RunAs { user: ids.0, group: ids.1, fs_group: ids.2 },
+            volume_types,
+            scratch,
+            seccomp_localhost_profiles,
+            app_armor: if app_armor { AppArmor::Inject } else { AppArmor::Leave },
+            sysctls,
+            token_audiences,
+            host_users: if host_users { HostUsers::Never } else { HostUsers::Leave },
+            supplemental_groups: if groups { SupplementalGroups::Strict } else { SupplementalGroups::Leave },
+            host_aliases,
+            command,
+            readiness_gate,
+        }
+    }
+}
+
+fn allow() -> impl Strategy<Value = Allow> {
+    // Names of users are not ours to restrict, so they are what YAML has most trouble with.
+    let names = || vec("[^*\\p{Cc}]{1,12}", 0..3);
+    (vec("[a-z0-9*-]{1,12}", 0..3), names(), names()).prop_map(|(namespaces, users, groups)| Allow {
+        namespaces,
+        users,
+        groups,
+    })
+}
+
+fn images() -> impl Strategy<Value = Images> {
+    (vec("[a-z*]{1,3}\\.[a-z]{1,3}/[a-z]{1,3}(/\\*\\*)?", 0..3), any::<bool>(), any::<bool>())
+        .prop_map(|(allowed, digest_only, always_pull)| Images { allowed, digest_only, always_pull })
+        .prop_filter("three stars", |images| images.allowed.iter().all(|pattern| !pattern.contains("***")))
+}
+
+fn scheduling() -> impl Strategy<Value = Scheduling> {
+    let names = || vec("[a-z0-9]{1,6}", 0..3);
+    (runtime_classes(), any::<bool>(), (names(), names()), labels(), (tolerations(), tolerations()), any::<i32>())
+        .prop_map(|(runtime_classes, inject, names, node_selector, tolerations, max_priority)| Scheduling {
+            inject_runtime_class: inject && !runtime_classes.is_empty(),
+            runtime_classes,
+            scheduler_names: names.0,
+            node_labels: node_selector.keys().cloned().collect(),
+            node_selector,
+            tolerations: tolerations.0,
+            allowed_tolerations: tolerations.1,
+            image_pull_secrets: names.1,
+            max_priority: i64::from(max_priority),
+        })
+}
+
+fn runtime_classes() -> impl Strategy<Value = Vec<RuntimeClass>> {
+    prop::collection::btree_map("[a-z0-9]{1,6}", (labels(), tolerations()), 0..3).prop_map(|classes| {
+        let class = |(name, (node_selector, tolerations))| RuntimeClass { name, node_selector, tolerations };
+        classes.into_iter().map(class).collect()
+    })
+}
+
+fn labels() -> impl Strategy<Value = BTreeMap<String, String>> {
+    prop::collection::btree_map("([a-z]{1,3}\\.io/)?[a-zA-Z0-9]{1,5}", "[a-zA-Z0-9]{0,5}", 0..3)
+}
+
+fn tolerations() -> impl Strategy<Value = Vec<Toleration>> {
+    let effect = option::of(prop::sample::select(vec!["NoSchedule", "PreferNoSchedule", "NoExecute"]));
+    let toleration = (option::of("[a-z0-9]{1,5}"), any::<bool>(), option::of("[a-z0-9]{0,5}"), effect).prop_map(
+        |(key, exists, value, effect)| {
+            let exists = exists || key.is_none();
+            Toleration { key, exists, value: value.filter(|_| !exists), effect: effect.map(str::to_owned) }
+        },
+    );
+    vec(toleration, 0..3)
+}
+
+fn resources() -> impl Strategy<Value = Resources> {
+    let requests = || {
+        prop_oneof![
+            Just(DefaultRequest::Limit),
+            prop::sample::select(vec!["1", "1m", "0.5", "1e1", "1Ki"])
+                .prop_map(|a| DefaultRequest::Amount(constant(a)))
+        ]
+    };
+    let amounts = || prop::sample::select(vec!["2Ki", "1e4", "10k", "123456789n", "9.5Gi", "1T"]).prop_map(constant);
+    let limits = (amounts(), amounts(), prop::sample::select(vec!["8Gi", "1T", "5e9"]).prop_map(constant));
+    (limits, (requests(), requests(), requests()), vec("[a-z]{1,4}\\.com/[a-z]{1,4}", 0..3), any::<bool>()).prop_map(
+        |(limits, requests, extended, claims)| {
+            let within = |request, limit| match request {
+                DefaultRequest::Amount(amount) if amount > limit => DefaultRequest::Limit,
+                fitting => fitting,
+            };
+            Resources {
+                limits: Ceilings { cpu: limits.0, memory: limits.1, ephemeral_storage: limits.2 },
+                requests: Requests {
+                    cpu: within(requests.0, limits.0),
+                    memory: within(requests.1, limits.1),
+                    ephemeral_storage: within(requests.2, limits.2),
+                },
+                extended,
+                claims,
+            }
+        },
+    )
+}
+
+fn scratch() -> impl Strategy<Value = Vec<Scratch>> {
+    let directory = ("[1-9]{1,3}Mi", vec("[a-z0-9.~]{0,3}x", 0..3), any::<bool>());
+    vec(directory, 0..4).prop_map(|directories| {
+        let all = directories.into_iter().enumerate();
+        let scratch = all.map(|(index, (size, places, per_container))| Scratch {
+            name: format!("d{index}"),
+            path: format!("/d/{index}"),
+            size: constant(&size),
+            env: places.into_iter().enumerate().map(|(n, place)| (format!("V{index}_{n}"), place)).collect(),
+            per_container,
+        });
+        scratch.collect()
+    })
+}
+
+fn routing() -> impl Strategy<Value = Routing> {
+    let modes = vec![RoutingMode::Auto, RoutingMode::Gateway, RoutingMode::Ingress, RoutingMode::None];
+    (option::of("[a-z0-9]{1,5}(\\.[a-z0-9]{1,5}){0,2}"), prop::sample::select(modes))
+        .prop_map(|(base_domain, mode)| Routing { base_domain, mode })
+}
+
+fn bodies() -> impl Strategy<Value = Bodies> {
+    (any::<bool>(), "/b/[a-z0-9~.]{0,3}x", "[1-9]{1,3}Mi", 1_u64.., 1..=i64::from(i32::MAX), "[a-z0-9~.]{9}").prop_map(
+        |(enabled, path, size, max_entries, deadline_seconds, audience)| Bodies {
+            enabled,
+            path,
+            size: constant(&size),
+            max_entries,
+            deadline_seconds,
+            audience,
+            ..Bodies::default()
+        },
+    )
+}
