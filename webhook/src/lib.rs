@@ -64,16 +64,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let is_plugin = plugin::is_called(&arguments);
     let command = if is_plugin {
         plugin::Cli::try_parse_from(&arguments).map(|cli| match cli.command {
-            PluginCommand::Explain(arguments) => Todo::Explain(arguments),
-            PluginCommand::List(arguments) => Todo::List(arguments),
-            PluginCommand::Harden(arguments) => Todo::Harden(arguments),
-            PluginCommand::Policy(arguments) => Todo::Policy(arguments),
+            PluginCommand::Explain(arguments) => Command::Explain(arguments),
+            PluginCommand::List(arguments) => Command::List(arguments),
+            PluginCommand::Harden(arguments) => Command::Harden(arguments),
+            PluginCommand::Policy(arguments) => Command::Policy(arguments),
         })
     } else {
         args::Cli::try_parse_from(&arguments).map(|cli| match cli.command {
-            args::Command::Serve(arguments) => Todo::Serve(arguments),
-            args::Command::Harden(arguments) => Todo::Harden(arguments),
-            args::Command::Policy(arguments) => Todo::Policy(arguments),
+            args::Command::Serve(arguments) => Command::Serve(arguments),
+            args::Command::Harden(arguments) => Command::Harden(arguments),
+            args::Command::Policy(arguments) => Command::Policy(arguments),
         })
     };
     let command = match command {
@@ -91,19 +91,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let mut out = io::stdout().lock();
     match command {
-        Todo::Serve(arguments) => serve(arguments),
-        Todo::Harden(arguments) => {
+        Command::Serve(arguments) => serve(arguments),
+        Command::Harden(arguments) => {
             let done = offline::run(&arguments.into_job(), &mut out, &mut io::stderr().lock());
             said(done.map(ExitCode::from))
         }
-        Todo::Policy(arguments) => said(policy_command::run(arguments, &mut out).map(|()| ExitCode::SUCCESS)),
-        Todo::Explain(arguments) => said(plugin::explain(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
-        Todo::List(arguments) => said(plugin::list(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
+        Command::Policy(arguments) => said(policy_command::run(arguments, &mut out).map(|()| ExitCode::SUCCESS)),
+        Command::Explain(arguments) => said(plugin::explain(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
+        Command::List(arguments) => said(plugin::list(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
     }
 }
 
 /// What was typed, whichever name the program has.
-enum Todo {
+enum Command {
     Serve(args::ServeArgs),
     Harden(HardenArgs),
     Policy(PolicyArgs),

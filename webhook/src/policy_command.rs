@@ -21,8 +21,12 @@ pub struct PolicyArgs {
 enum PolicyCommand {
     /// Read a policy file and say what is wrong with it, with file, line and key.
     Check(FileArgs),
+    /// Write a policy with every key, those that the file leaves out included.
+    Show(FileArgs),
     /// Write the ConfigMap that the admission policies read their parameters from.
     Params(ParamsArgs),
+    /// Write the JSON Schema of policy files.
+    Schema,
 }
 
 /// Which policy.
@@ -71,9 +75,11 @@ pub fn run(arguments: PolicyArgs, out: &mut impl Write) -> Result<(), PolicyComm
             let profiles: Vec<&str> = policy.profile_names().collect();
             writeln!(out, "The policy {} is right. Profiles: {}.", policy.digest(), profiles.join(", "))?;
         }
+        PolicyCommand::Show(file) => out.write_all(file.load()?.show().as_bytes())?,
         PolicyCommand::Params(ParamsArgs { policy, name, namespace }) => {
             out.write_all(policy::params_config_map(&policy.load()?, &name, &namespace).as_bytes())?;
         }
+        PolicyCommand::Schema => writeln!(out, "{:#}", policy::schema())?,
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `policy`: check and params.
+//! `policy`: check, show, params, schema.
 
 use crate::program::run;
 
@@ -17,9 +17,23 @@ fn a_policy_is_checked_with_file_line_key_and_what_was_meant() {
 }
 
 #[test]
-fn parameters_come_as_a_config_map() {
+fn a_shown_policy_is_the_same_policy_and_says_everything() {
+    let shown = run(&["policy", "show"], "");
+    assert_eq!(shown.code, 0, "{}", shown.notes);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &shown.out).unwrap();
+    let again = run(&["policy", "show", file.path().to_str().unwrap()], "");
+    assert_eq!(again.out, shown.out, "{}", again.notes);
+    assert!(shown.out.contains("deadlineSeconds: 3600"), "{}", shown.out);
+}
+
+#[test]
+fn parameters_come_as_a_config_map_and_the_schema_as_json() {
     let params = run(&["policy", "params", "--namespace=elsewhere"], "");
     let object: serde_json::Value = serde_saphyr::from_str(&params.out).unwrap();
     assert_eq!((&object["kind"], &object["metadata"]["namespace"]), (&"ConfigMap".into(), &"elsewhere".into()));
     assert!(object["data"].as_object().unwrap().values().all(serde_json::Value::is_string));
+    let schema = run(&["policy", "schema"], "");
+    let schema: serde_json::Value = serde_json::from_str(&schema.out).unwrap();
+    assert!(schema["properties"]["profiles"].is_object());
 }
