@@ -33,7 +33,9 @@ pub fn overlay(name: &str) -> PathBuf {
 /// In kubectl's words.
 pub fn render(kubectl: &Kubectl, image: &str) -> Result<String> {
     let manifests = kubectl.run([Path::new("kustomize"), &overlay("cert-manager")])?;
-    Ok(manifests.replace(&format!("image: {IMAGE}"), &format!("image: {image}")))
+    // Where it runs, and where it puts itself into pods.
+    let parts = ["image", "value"];
+    Ok(parts.iter().fold(manifests, |text, key| text.replace(&format!("{key}: {IMAGE}"), &format!("{key}: {image}"))))
 }
 
 /// Applies what was [rendered](render) and waits until a pod that is created now would be hardened.
@@ -68,7 +70,7 @@ pub fn ready(kubectl: &Kubectl) -> Result<()> {
     })
 }
 
-/// Takes Cofferdam away again, the webhook configuration first: without it no creation asks a webhook that is gone.
+/// Takes Cofferdam away again, the webhook configurations first: without them no request asks a webhook that is gone.
 ///
 /// # Errors
 /// In kubectl's words.
@@ -77,6 +79,7 @@ pub fn uninstall(kubectl: &Kubectl, manifests: &str) -> Result<()> {
         "delete",
         "--ignore-not-found",
         "mutatingwebhookconfiguration/cofferdam-webhook",
+        "validatingwebhookconfiguration/cofferdam-webhook",
         "validatingadmissionpolicybinding/cofferdam-session-label",
         "validatingadmissionpolicybinding/cofferdam-session-selector",
     ])?;

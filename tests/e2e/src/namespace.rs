@@ -18,6 +18,8 @@ pub const PATIENCE: Duration = Duration::from_mins(2);
 pub enum Sessions {
     /// Every pod in it is a session.
     Enforced,
+    /// What would happen to its pods is told, and nothing is done.
+    Warn,
     /// An ordinary namespace.
     None,
 }
@@ -45,9 +47,16 @@ impl TestNamespace {
     /// In kubectl's words.
     pub fn create(kubectl: &Kubectl, name: &str, sessions: Sessions) -> Result<Self> {
         let mut labels = BTreeMap::new();
-        if sessions == Sessions::Enforced {
-            labels.insert("cofferdam.dev/sessions", "enforced");
-            labels.insert("pod-security.kubernetes.io/enforce", "restricted");
+        match sessions {
+            Sessions::Enforced => {
+                labels.insert("cofferdam.dev/sessions", "enforced");
+                labels.insert("pod-security.kubernetes.io/enforce", "restricted");
+                labels.insert("pod-security.kubernetes.io/warn", "privileged");
+            }
+            Sessions::Warn => {
+                labels.insert("cofferdam.dev/sessions", "warn");
+            }
+            Sessions::None => {}
         }
         let object =
             serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use cofferdam_cluster::addon::CERT_MANAGER;
 use cofferdam_cluster::cluster::{Cluster, Options};
 use cofferdam_cluster::parts;
@@ -77,6 +77,36 @@ impl Stage {
     /// In kubectl's words.
     pub fn system(&self, arguments: &[&str]) -> Result<String> {
         self.kubectl.run([&["--namespace", install::SYSTEM], arguments].concat())
+    }
+
+    /// What the admin port of every replica of the webhook answers at `path`.
+    ///
+    /// # Errors
+    /// In kubectl's words, also if a replica is missing.
+    pub fn replicas(&self, path: &str) -> Result<Vec<String>> {
+        let names = self.system(&["get", "pods", install::REPLICAS, "--output=jsonpath={.items[*].metadata.name}"])?;
+        let answers: Vec<String> = names
+            .split_whitespace()
+            .map(|pod| {
+                let url = format!("/api/v1/namespaces/{}/pods/{pod}:8080/proxy{path}", install::SYSTEM);
+                self.kubectl.run(["get", "--raw", &url])
+            })
+            .collect::<Result<_>>()?;
+        ensure!(answers.len() == 2, "{} replicas are there", answers.len());
+        Ok(answers)
+    }
+
+    /// The value of a metric at every replica of the webhook; `sample` has its labels with it.
+    ///
+    /// # Errors
+    /// In kubectl's words, also if a replica is missing or has no such metric.
+    pub fn metrics(&self, sample: &str) -> Result<Vec<String>> {
+        let prefix = format!("{sample} ");
+        let value = |text: &String| {
+            let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
+            value.map(str::to_owned).with_context(|| format!("no metric {sample}"))
+        };
+        self.replicas("/metrics")?.iter().map(value).collect()
     }
 
     /// A namespace for one test.

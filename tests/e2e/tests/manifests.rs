@@ -31,6 +31,8 @@ fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests").canonicalize().expect("manifests/ is in the checkout")
 }
 
+const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
 /// Objects by what they are called; a list, because a rendering may hold one twice and a test wants to see that.
 #[derive(Clone)]
 struct Objects(Vec<Value>);
@@ -64,8 +66,16 @@ impl Objects {
         found[0]
     }
 
-    fn webhooks(&self) -> &[Value] {
+    fn mutating(&self) -> &[Value] {
         items(&self.only("MutatingWebhookConfiguration")["webhooks"])
+    }
+
+    fn validating(&self) -> &[Value] {
+        items(&self.only("ValidatingWebhookConfiguration")["webhooks"])
+    }
+
+    fn webhooks(&self) -> impl Iterator<Item = &Value> {
+        self.mutating().iter().chain(self.validating())
     }
 }
 
@@ -278,8 +288,10 @@ fn broken_trust(objects: &Objects) -> Vec<String> {
     let demanded = demanded.iter().find(|variable| variable["name"] == "COFFERDAM_WEBHOOK_TLS_SERVER_NAME");
     ask(demanded.is_some_and(|variable| variable["value"] == called[0]), "name that the program demands");
     let injected = format!("{namespace}/{}", text(&authority["metadata"]["name"]));
-    let annotations = &objects.only("MutatingWebhookConfiguration")["metadata"]["annotations"];
-    ask(annotations["cert-manager.io/inject-ca-from"] == injected, "inject-ca-from");
+    for kind in WEBHOOK_CONFIGURATIONS {
+        let annotations = &objects.only(kind)["metadata"]["annotations"];
+        ask(annotations["cert-manager.io/inject-ca-from"] == injected, "inject-ca-from");
+    }
     let issuer = |certificate: &Value| objects.named("Issuer", text(&certificate["spec"]["issuerRef"]["name"]));
     ask(issuer(authority).is_some_and(|issuer| issuer["spec"] == json!({"selfSigned": {}})), "issuer of the CA");
     let authority_secret = json!({"ca": {"secretName": authority["spec"]["secretName"]}});
@@ -333,6 +345,7 @@ fn a_loose_end_is_seen() {
         ("PodDisruptionBudget", "/spec/selector/matchLabels/app.kubernetes.io~1name", json!("other")),
         ("NetworkPolicy", "/spec/ingress/0/ports/0/port", json!("other")),
         ("MutatingWebhookConfiguration", "/webhooks/1/clientConfig/service/name", json!("other")),
+        ("ValidatingWebhookConfiguration", "/webhooks/4/clientConfig/service/name", json!("other")),
     ] {
         let mut objects = sound.clone();
         let object = objects.0.iter_mut().find(|object| object["kind"] == kind).expect("the base has one");
@@ -366,11 +379,9 @@ fn b97_names_stay_in_step_however_an_overlay_renames() {
 #[test]
 fn a_renamed_overlay_that_forgets_its_names_is_seen() {
     let objects = Objects::render(&overlay("renamed-forgotten", "namespace: guard\nnamePrefix: acme-\n"));
-    let left_out = "own namespace is not left out";
-    assert_eq!(
-        broken_trust(&objects),
-        ["dnsNames", "name that the program demands", "inject-ca-from", left_out, left_out]
-    );
+    let mut expected = vec!["dnsNames", "name that the program demands", "inject-ca-from", "inject-ca-from"];
+    expected.extend(objects.webhooks().map(|_| "own namespace is not left out"));
+    assert_eq!(broken_trust(&objects), expected);
 }
 
 #[test]
@@ -387,6 +398,16 @@ fn a_renewed_leaf_has_a_new_key_and_a_renewed_ca_the_old_one() {
     }
 }
 
+/// The webhooks that would be shown an object with these labels, in a namespace with those.
+fn shown<'a>(webhooks: impl Iterator<Item = &'a Value>, namespace: &Labels, object: &Labels) -> Vec<&'a str> {
+    webhooks
+        .filter(|webhook| {
+            selects(&webhook["namespaceSelector"], namespace) && selects(&webhook["objectSelector"], object)
+        })
+        .map(|webhook| text(&webhook["name"]))
+        .collect()
+}
+
 #[test]
 fn b89_no_pod_is_shown_to_two_entries_and_none_that_a_cluster_needs_to_start_to_any() {
     let objects = Objects::of("overlays/cert-manager");
@@ -396,29 +417,31 @@ fn b89_no_pod_is_shown_to_two_entries_and_none_that_a_cluster_needs_to_start_to_
     let session = labels(&[("cofferdam.dev/session", "abc")]);
     let opted_in = labels(&[("cofferdam.dev/session", "")]);
     let shipped = labels_of(&objects.named("Namespace", "cofferdam-sessions").expect("it ships")["metadata"]["labels"]);
-    for (namespace, pod, expected) in [
-        (shipped, &plain, &["enforced.cofferdam.dev"][..]),
-        (sessions("team", "enforced"), &plain, &["enforced.cofferdam.dev"]),
-        (sessions("team", "enforced"), &session, &["enforced.cofferdam.dev"]),
-        (sessions("team", "warn"), &session, &["labelled.cofferdam.dev"]),
-        (ordinary("default"), &session, &["labelled.cofferdam.dev"]),
-        (ordinary("default"), &opted_in, &["labelled.cofferdam.dev"]),
-        (ordinary("default"), &plain, &[]),
-        (ordinary("cert-manager"), &plain, &[]),
-        (ordinary("kube-system"), &session, &[]),
-        (sessions("kube-system", "enforced"), &plain, &[]),
-        (ordinary("cofferdam-system"), &session, &[]),
-        (sessions("cofferdam-system", "enforced"), &plain, &[]),
+    // Who is shown its creation, and who its update; nobody holds up an update where nothing is enforced.
+    for (namespace, pod, created, updated) in [
+        (shipped, &plain, &["enforced.cofferdam.dev"][..], &["enforced.pods.cofferdam.dev"][..]),
+        (sessions("team", "enforced"), &plain, &["enforced.cofferdam.dev"], &["enforced.pods.cofferdam.dev"]),
+        (sessions("team", "enforced"), &session, &["enforced.cofferdam.dev"], &["enforced.pods.cofferdam.dev"]),
+        (sessions("team", "warn"), &plain, &["warn.cofferdam.dev"], &[]),
+        (sessions("team", "warn"), &session, &["warn.cofferdam.dev"], &[]),
+        (ordinary("default"), &session, &["labelled.cofferdam.dev"], &["labelled.pods.cofferdam.dev"]),
+        (ordinary("default"), &opted_in, &["labelled.cofferdam.dev"], &["labelled.pods.cofferdam.dev"]),
+        (ordinary("default"), &plain, &[], &[]),
+        (ordinary("cert-manager"), &plain, &[], &[]),
+        (ordinary("kube-system"), &session, &[], &[]),
+        (sessions("kube-system", "enforced"), &plain, &[], &[]),
+        (sessions("kube-system", "warn"), &plain, &[], &[]),
+        (ordinary("cofferdam-system"), &session, &[], &[]),
+        (sessions("cofferdam-system", "enforced"), &plain, &[], &[]),
     ] {
-        let shown: Vec<_> = objects
-            .webhooks()
-            .iter()
-            .filter(|webhook| {
-                selects(&webhook["namespaceSelector"], &namespace) && selects(&webhook["objectSelector"], pod)
-            })
-            .map(|webhook| text(&webhook["name"]))
-            .collect();
-        assert_eq!(shown, expected, "{namespace:?} {pod:?}");
+        let of_pods = objects.validating().iter().filter(|webhook| webhook["rules"][0]["resources"] == json!(["pods"]));
+        assert_eq!(shown(objects.mutating().iter(), &namespace, pod), created, "{namespace:?} {pod:?}");
+        assert_eq!(shown(of_pods, &namespace, pod), updated, "{namespace:?} {pod:?}");
+        // One answer about a workload, wherever it is.
+        let of_workloads = objects.validating().iter().filter(|webhook| webhook["failurePolicy"] == "Ignore");
+        let name = namespace.get("kubernetes.io/metadata.name").map(String::as_str);
+        let exempt = matches!(name, Some("kube-system" | "cofferdam-system"));
+        assert_eq!(shown(of_workloads, &namespace, &plain).len(), usize::from(!exempt), "{namespace:?}");
     }
 }
 
@@ -432,30 +455,79 @@ fn the_program_and_the_entries_use_the_same_words() {
         if let Some(expression) = items(&webhook["objectSelector"]["matchExpressions"]).first() {
             assert_eq!(expression["key"], keys::SESSION);
         }
+        let path = text(&webhook["clientConfig"]["service"]["path"]);
+        let scope = text(&webhook["name"]).split('.').next().expect("a name has a first part");
+        assert!(path.ends_with(&format!("/{scope}")), "{path}");
+        let expected = if scope == "labelled" { json!(["enforced", "warn"]) } else { json!([scope]) };
+        assert_eq!(expressions[1]["values"], expected, "{path}");
     }
     for (policy, key) in [("cofferdam-session-label", keys::SESSIONS), ("cofferdam-session-selector", keys::SESSION)] {
         let policy = objects.named("ValidatingAdmissionPolicy", policy).expect("the policy is shipped").to_string();
         assert!(policy.contains(&format!("['{key}']")), "{policy}");
     }
+    let asks = objects.validating().last().expect("there are some")["matchConditions"].to_string();
+    assert!(asks.contains(&format!("'{}'", keys::SESSION)), "{asks}");
+}
+
+/// Operations and resources that a webhook is registered for, as `OPERATION group/resource`.
+fn registered(webhook: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for rule in items(&webhook["rules"]) {
+        assert_eq!((&rule["apiVersions"], &rule["scope"]), (&json!(["v1"]), &json!("Namespaced")));
+        for operation in items(&rule["operations"]) {
+            for resource in items(&rule["resources"]) {
+                found.insert(format!("{} {}/{}", text(operation), text(&rule["apiGroups"][0]), text(resource)));
+            }
+        }
+    }
+    found
 }
 
 #[test]
-fn b22_b91_every_entry_fails_closed_and_has_no_side_effect() {
+fn b22_b91_every_entry_that_enforces_fails_closed_and_none_has_a_side_effect() {
     let objects = Objects::of("overlays/cert-manager");
     let mut paths = Vec::new();
     for webhook in objects.webhooks() {
-        assert_eq!(webhook["failurePolicy"], "Fail");
+        let name = text(&webhook["name"]);
+        let only_tells = name.starts_with("warn.") || name.contains(".workloads.");
+        assert_eq!(webhook["failurePolicy"], if only_tells { "Ignore" } else { "Fail" }, "{name}");
         assert_eq!(webhook["sideEffects"], "None");
         assert_eq!(webhook["timeoutSeconds"], 3);
-        assert_eq!(webhook["reinvocationPolicy"], "IfNeeded");
         assert_eq!(webhook["matchPolicy"], "Equivalent");
         assert_eq!(webhook["admissionReviewVersions"], json!(["v1"]));
-        let created = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
-            "resources": ["pods"], "scope": "Namespaced"}]);
-        assert_eq!(webhook["rules"], created);
         paths.push(text(&webhook["clientConfig"]["service"]["path"]));
     }
-    assert_eq!(paths, ["/mutate/enforced", "/mutate/labelled"]);
+    for webhook in objects.mutating() {
+        assert_eq!(webhook["reinvocationPolicy"], "IfNeeded");
+    }
+    let expected = ["mutate/enforced", "mutate/warn", "mutate/labelled", "validate/enforced", "validate/labelled"];
+    assert_eq!(paths[..5], expected.map(|path| format!("/{path}")));
+    assert_eq!(paths[5..], ["/validate/enforced", "/validate/warn", "/validate/labelled"]);
+}
+
+#[test]
+fn b28_b32_what_changes_a_pod_is_registered_and_what_keeps_it_going_is_not() {
+    let objects = Objects::of("overlays/cert-manager");
+    for webhook in objects.mutating() {
+        let expected = ["CREATE /pods", "UPDATE /pods/ephemeralcontainers", "UPDATE /pods/resize"];
+        assert_eq!(registered(webhook), expected.map(str::to_owned).into(), "{}", webhook["name"]);
+    }
+    for webhook in objects.validating() {
+        let registered = registered(webhook);
+        if text(&webhook["name"]).contains(".pods.") {
+            assert_eq!(registered, ["UPDATE /pods".to_owned()].into());
+            let conditions = items(&webhook["matchConditions"]);
+            let expression = text(&conditions[0]["expression"]);
+            for field in ["containers", "initContainers", "tolerations", "nodeName", "nodeSelector", "affinity"] {
+                assert!(
+                    expression.contains(&format!("spec.{field}")) || expression.contains(&format!("spec.?{field}"))
+                );
+            }
+            assert!(conditions.len() == 1 && !expression.contains("metadata"), "{expression}");
+        } else {
+            assert_eq!(registered.len(), 14, "{registered:?}");
+        }
+    }
 }
 
 #[test]
@@ -543,26 +615,31 @@ fn the_policy_that_is_mounted_is_the_file_in_the_base() {
 }
 
 #[test]
-fn a_policy_is_replaced_where_the_readme_says() {
+fn a_policy_is_replaced_where_the_readme_says_and_reaches_the_replicas_that_run() {
     let settings = "configMapGenerator: [{name: cofferdam-policy, namespace: cofferdam-system, behavior: replace, \
                     literals: [policy.yaml=other]}]\n";
     let objects = Objects::render(&overlay("other-policy", settings));
     assert_eq!(objects.only("ConfigMap")["data"], json!({"policy.yaml": "other"}));
     assert_eq!(loose_ends(&objects), Vec::<String>::new());
     let name = |objects: &Objects| objects.only("ConfigMap")["metadata"]["name"].clone();
-    assert_ne!(name(&objects), name(&Objects::of("base")), "another policy is another ConfigMap, and a rollout");
+    assert_eq!(name(&objects), name(&Objects::of("base")), "another name would be a rollout");
 }
 
 #[test]
 fn an_image_is_set_where_kustomize_users_set_it() {
-    let settings = "images: [{name: cofferdam, newName: registry.example/guard, newTag: v9}]\n";
-    let objects = Objects::render(&overlay("other-image", settings));
-    let container = &objects.only("Deployment")["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(container["image"], "registry.example/guard:v9");
-    assert_eq!(
-        Objects::of("base").only("Deployment")["spec"]["template"]["spec"]["containers"][0]["image"],
-        "cofferdam:dev"
-    );
+    let images = "images: [{name: cofferdam, newName: registry.example/guard, newTag: v9}]\n";
+    let pod_image = |objects: &Objects| {
+        let container = objects.only("Deployment")["spec"]["template"]["spec"]["containers"][0].clone();
+        let variable = items(&container["env"]).iter().find(|variable| variable["name"] == "COFFERDAM_WEBHOOK_IMAGE");
+        let told = variable.expect("the program is told its image")["value"].clone();
+        (text(&container["image"]).to_owned(), text(&told).to_owned())
+    };
+    let both = |image: &str| (image.to_owned(), image.to_owned());
+    assert_eq!(pod_image(&Objects::of("base")), both("cofferdam:dev"));
+    let told = Objects::render(&overlay("other-image", &format!("{images}transformers: [NAMES]\n")));
+    assert_eq!(pod_image(&told), both("registry.example/guard:v9"));
+    let forgotten = Objects::render(&overlay("image-forgotten", images));
+    assert_eq!(pod_image(&forgotten), ("registry.example/guard:v9".to_owned(), "cofferdam:dev".to_owned()));
 }
 
 /// What an apply would send again each time: fields that others own, nothings that the API server does not store, and
@@ -588,6 +665,7 @@ fn a_second_apply_has_nothing_to_change() {
                 "Namespace",
                 "PriorityClass",
                 "MutatingWebhookConfiguration",
+                "ValidatingWebhookConfiguration",
                 "ValidatingAdmissionPolicy",
                 "ValidatingAdmissionPolicyBinding",
             ];

@@ -1,8 +1,7 @@
 //! cert-manager renews the serving certificate while pods are created: nobody notices. A cluster of its own.
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use cofferdam_e2e::creations::Creations;
-use cofferdam_e2e::install::{REPLICAS, SYSTEM};
 use cofferdam_e2e::namespace::Sessions;
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
@@ -13,17 +12,7 @@ const RENEWAL: Duration = Duration::from_mins(5);
 
 /// What every replica says about the certificate that it serves: the second at which it expires.
 fn served(stage: &Stage) -> anyhow::Result<Vec<String>> {
-    let names = stage.system(&["get", "pods", REPLICAS, "--output=jsonpath={.items[*].metadata.name}"])?;
-    let served: Vec<String> = names.split_whitespace().map(|name| expiry(stage, name)).collect::<Result<_, _>>()?;
-    ensure!(served.len() == 2, "{} replicas are there", served.len());
-    Ok(served)
-}
-
-fn expiry(stage: &Stage, pod: &str) -> anyhow::Result<String> {
-    let metrics =
-        stage.kubectl.run(["get", "--raw", &format!("/api/v1/namespaces/{SYSTEM}/pods/{pod}:8080/proxy/metrics")])?;
-    let line = metrics.lines().find(|line| line.starts_with("cofferdam_webhook_certificate_expiry_timestamp_seconds"));
-    Ok(line.context("no such metric")?.rsplit_once(' ').context("no value")?.1.to_owned())
+    stage.metrics("cofferdam_webhook_certificate_expiry_timestamp_seconds")
 }
 
 #[test]
