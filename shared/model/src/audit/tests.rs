@@ -159,3 +159,15 @@ fn an_update_may_neither_add_tolerations_nor_choose_nodes_that_a_creation_may_no
     assert_eq!(change(&|spec| spec["nodeSelector"] = json!({ "x": "y" })), "spec.nodeSelector.x");
     assert_eq!(change(&|spec| spec["priority"] = json!(1)), "spec.priority");
 }
+
+#[test]
+fn b10_a_container_that_a_later_webhook_put_in_is_found_in_the_final_pod() {
+    let mut live = live("nginx");
+    live["spec"]["containers"].as_array_mut().unwrap().push(json!({ "name": "proxy", "image": "p" }));
+    let found = audit(&live, &Policy::built_in());
+    let fields: Vec<&str> = found.iter().map(|reason| reason.field.as_str()).collect();
+    assert!(fields.iter().all(|field| field.starts_with("spec.containers[1].")), "{fields:?}");
+    for field in ["securityContext.allowPrivilegeEscalation", "resources.limits.memory"] {
+        assert!(fields.contains(&format!("spec.containers[1].{field}").as_str()), "{field} not in {fields:?}");
+    }
+}

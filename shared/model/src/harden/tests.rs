@@ -310,3 +310,41 @@ fn no_secret_of_an_author_is_told() {
     })));
     assert!(!refusal.to_string().contains(SECRET), "{refusal}");
 }
+
+/// The verdict about a live pod that gets these containers for debugging.
+fn debug(old: &Value, containers: Value) -> Verdict {
+    let mut new = old.clone();
+    new["spec"]["ephemeralContainers"] = containers;
+    harden(&Request { operation: Operation::AddEphemeralContainers { old }, ..create(&new) }, &Policy::built_in())
+}
+
+#[test]
+fn b28_a_container_for_debugging_is_hardened_when_it_comes_and_nothing_else_is_touched() {
+    // One pod that was hardened, and one from before there was a webhook.
+    for old in [hardened(&plain()).pod, plain()] {
+        let privileged = json!({ "name": "d", "image": "b", "securityContext": { "privileged": true } });
+        let Verdict::Hardened(hardened) = debug(&old, json!([privileged])) else { panic!() };
+        let security = &hardened.pod["spec"]["ephemeralContainers"][0]["securityContext"];
+        assert_eq!(security["privileged"], json!(false));
+        assert_eq!(security["capabilities"]["drop"], json!(["ALL"]));
+        assert_eq!(hardened.warnings.len(), 1, "{:?}", hardened.warnings);
+        let below = "/spec/ephemeralContainers/0/";
+        assert!(operations(&hardened).iter().all(|(_, path)| path.starts_with(below)), "{:?}", hardened.patch);
+        // A second one later does not bring the first back into view.
+        let mut both = hardened.pod.clone();
+        both["spec"]["ephemeralContainers"][0]["securityContext"]["privileged"] = json!(true);
+        let first = both["spec"]["ephemeralContainers"][0].clone();
+        let Verdict::Hardened(second) = debug(&both, json!([first, { "name": "e", "image": "b" }])) else { panic!() };
+        let below = "/spec/ephemeralContainers/1/";
+        assert!(operations(&second).iter().all(|(_, path)| path.starts_with(below)), "{:?}", second.patch);
+    }
+}
+
+#[test]
+fn b30_a_container_for_debugging_gets_nothing_that_the_api_forbids_it() {
+    let old = hardened(&plain()).pod;
+    let Verdict::Hardened(hardened) = debug(&old, json!([{ "name": "d", "image": "b" }])) else { panic!() };
+    let members = hardened.pod["spec"]["ephemeralContainers"][0].as_object().unwrap();
+    let members: Vec<&str> = members.keys().map(String::as_str).collect();
+    assert_eq!(members, ["image", "name", "securityContext"]);
+}

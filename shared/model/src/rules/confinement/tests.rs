@@ -47,6 +47,15 @@ fn apparmor_is_asked_for_where_the_profile_says_so() {
 }
 
 #[test]
+fn b54_apparmor_is_asked_for_by_the_field_and_never_by_an_annotation() {
+    let profile = Profile { app_armor: AppArmor::Inject, ..Profile::default() };
+    let spec = json!({ "containers": [{ "name": "a" }, { "name": "b" }] });
+    let applied = apply_with(&RULE, &pod(spec.clone()), &profile).unwrap();
+    assert_eq!(applied.injected(), ["spec.securityContext.appArmorProfile.type"]);
+    assert_eq!(applied.pod["metadata"], pod(spec)["metadata"]);
+}
+
+#[test]
 fn legacy_apparmor_annotations_go_where_they_unconfine() {
     let mut pod = pod(json!({ "containers": [{ "name": "a" }] }));
     pod["metadata"]["annotations"] = json!({
