@@ -68,8 +68,8 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let inits = pod.items(&init);
     let fetch = inits.iter().position(|at| pod.text(&at.at(&["name"])).as_deref() == Some(keys::FETCH_CONTAINER));
     let place = fetch.unwrap_or_else(|| leading_sidecars(pod, &inits));
-    // What comes after it; another webhook's container may have come before it since, and stays there.
-    let after = inits.into_iter().skip(fetch.map_or(place, |fetch| fetch + 1));
+    // Another webhook's container may have come before ours since, and stays there. Ours mounts the path already.
+    let after = inits.into_iter().skip(place);
     for container in after.chain(pod.items(&Path::of(&["spec", "containers"]))) {
         let path = &context.policy.bodies().path;
         if !is_covered(pod, &container, path) {

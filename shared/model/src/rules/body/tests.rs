@@ -218,6 +218,14 @@ fn what_is_named_like_ours_and_is_anything_else_is_refused() {
 }
 
 #[test]
+fn what_fetches_is_an_init_container_and_no_other() {
+    let mut pod = hardened(&public(plain())).pod;
+    let copy = fetch(&pod).clone();
+    pod["spec"]["containers"].as_array_mut().unwrap().push(copy);
+    assert_eq!(fields(&refused(&pod)), ["spec.containers[1].name"]);
+}
+
+#[test]
 fn no_author_gets_at_the_token_or_the_identity() {
     for volume in ["cofferdam-body-token", "cofferdam-body-identity"] {
         for mount in [
