@@ -18,6 +18,8 @@ mod corpus;
 mod hard;
 #[path = "properties/operations.rs"]
 mod operations;
+#[path = "properties/placed.rs"]
+mod placed;
 #[path = "properties/pod_level.rs"]
 mod pod_level;
 #[path = "properties/pods.rs"]

@@ -3,6 +3,8 @@
 use cofferdam_model::quantity::Quantity;
 use serde_json::{Value, json};
 
+use crate::placed;
+
 /// Panics, naming the promise, if the pod breaks one.
 pub(crate) fn check(pod: &Value) {
     let spec = &pod["spec"];
@@ -14,6 +16,8 @@ pub(crate) fn check(pod: &Value) {
     }
     assert!(spec["activeDeadlineSeconds"].as_i64().unwrap() <= 3600);
     assert!(spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(30) <= 30);
+
+    placed::check(spec);
 
     let security = &spec["securityContext"];
     assert_eq!(security["runAsNonRoot"], json!(true));
@@ -81,6 +85,21 @@ pub(crate) fn check_container(container: &Value, has_resources: bool, spec: &Val
     assert!(matches!(security["appArmorProfile"]["type"].as_str(), None | Some("RuntimeDefault" | "Localhost")));
     assert!(matches!(security["procMount"].as_str(), None | Some("Default")));
     assert!(items(&container["ports"]).all(|port| port["hostPort"].as_i64().unwrap_or(0) == 0));
+    for mount in items(&container["volumeMounts"]) {
+        assert!(matches!(mount["mountPropagation"].as_str(), None | Some("None")), "{mount}");
+        for path in ["subPath", "subPathExpr"] {
+            let path = std::path::Path::new(mount[path].as_str().unwrap_or_default());
+            let is_plain = |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
+            assert!(path.components().all(is_plain), "{mount}");
+        }
+    }
+    let hooks = ["postStart", "preStop"].map(|hook| &container["lifecycle"][hook]);
+    let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|probe| &container[probe]);
+    for handler in hooks.into_iter().chain(probes) {
+        for kind in ["httpGet", "tcpSocket"] {
+            assert!(handler[kind]["host"].as_str().is_none_or(str::is_empty), "{handler}");
+        }
+    }
     if !has_resources {
         return;
     }
@@ -120,6 +139,11 @@ pub(crate) fn strict_already(pod: &Value) -> Vec<String> {
     for id in ["runAsUser", "runAsGroup", "fsGroup"] {
         keep(format!("/spec/securityContext/{id}"), &|value| *value != json!(0));
     }
+    keep("/spec/hostUsers".to_owned(), &|value| *value == json!(false));
+    keep("/spec/schedulerName".to_owned(), &|_| true);
+    keep("/spec/nodeSelector".to_owned(), &|_| true);
+    keep("/spec/affinity".to_owned(), &|_| true);
+    keep("/spec/imagePullSecrets".to_owned(), &|_| true);
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         for index in 0..items(&pod["spec"][list]).count() {
             let container = format!("/spec/{list}/{index}");
@@ -132,6 +156,9 @@ pub(crate) fn strict_already(pod: &Value) -> Vec<String> {
             }
             keep(format!("{security}/readOnlyRootFilesystem"), &|value| *value == json!(true));
             keep(format!("{container}/env/0"), &|_| true);
+            for field in ["image", "imagePullPolicy", "readinessProbe/httpGet/port", "lifecycle/preStop/unknownToUs"] {
+                keep(format!("{container}/{field}"), &|_| true);
+            }
             for (resource, ceiling) in [("cpu", "500m"), ("memory", "512Mi"), ("ephemeral-storage", "1Gi")] {
                 keep(format!("{container}/resources/limits/{resource}"), &|value| {
                     let amount = amount(value);

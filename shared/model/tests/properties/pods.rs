@@ -3,8 +3,10 @@
 use proptest::{prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
+use crate::placed;
+
 /// A member that may be there.
-type Member = (&'static str, BoxedStrategy<Option<Value>>);
+pub(crate) type Member = (&'static str, BoxedStrategy<Option<Value>>);
 
 /// Any JSON at all.
 pub(crate) fn junk() -> impl Strategy<Value = Value> {
@@ -27,8 +29,13 @@ pub(crate) fn junk() -> impl Strategy<Value = Value> {
 }
 
 /// One of these values, or nothing.
-fn one_of(name: &'static str, values: &[Value]) -> Member {
+pub(crate) fn one_of(name: &'static str, values: &[Value]) -> Member {
     (name, prop::option::of(select(values.to_vec())).boxed())
+}
+
+/// What gets a pod refused, or else most pods would be.
+pub(crate) fn rarely(name: &'static str, value: impl Strategy<Value = Value> + 'static) -> Member {
+    (name, prop::option::weighted(0.02, value).boxed())
 }
 
 fn switch(name: &'static str) -> Member {
@@ -39,17 +46,21 @@ fn maybe(name: &'static str, value: impl Strategy<Value = Value> + 'static) -> M
     (name, prop::option::of(value).boxed())
 }
 
+fn sometimes(name: &'static str, value: impl Strategy<Value = Value> + 'static) -> Member {
+    (name, prop::option::weighted(0.2, value).boxed())
+}
+
 fn always(name: &'static str, value: impl Strategy<Value = Value> + 'static) -> Member {
     (name, value.prop_map(Some).boxed())
 }
 
 /// What a newer Kubernetes may know and we do not.
-fn future() -> Member {
+pub(crate) fn future() -> Member {
     let values = [json!(1.5), json!("x"), json!({ "deep": [{ "er": null }] }), json!([]), json!(false)];
     ("unknownToUs", prop::option::weighted(0.2, select(values.to_vec())).boxed())
 }
 
-fn object(members: Vec<Member>) -> impl Strategy<Value = Value> {
+pub(crate) fn object(members: Vec<Member>) -> impl Strategy<Value = Value> {
     let (names, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
     values.prop_map(move |values| {
         let members = names.iter().zip(values).filter_map(|(name, value)| Some(((*name).to_owned(), value?)));
@@ -57,7 +68,7 @@ fn object(members: Vec<Member>) -> impl Strategy<Value = Value> {
     })
 }
 
-fn list(item: impl Strategy<Value = Value>, most: usize) -> impl Strategy<Value = Value> {
+pub(crate) fn list(item: impl Strategy<Value = Value>, most: usize) -> impl Strategy<Value = Value> {
     prop::collection::vec(item, 0..=most).prop_map(Value::from)
 }
 
@@ -116,6 +127,31 @@ fn security(more: Vec<Member>) -> impl Strategy<Value = Value> {
     object(members)
 }
 
+/// What of its volume a mount shows, and to whom.
+fn paths() -> impl Strategy<Value = Value> {
+    let sub_path = |name| {
+        prop_oneof![300 => Just(None), 60 => select(vec!["a", "a/b"]).prop_map(Some), 2 => Just(Some("a/../../b"))]
+            .prop_map(move |path| (name, path))
+    };
+    let propagation = prop::option::weighted(0.3, select(vec!["None", "HostToContainer", "Bidirectional"]));
+    let propagation = propagation.prop_map(|propagation| ("mountPropagation", propagation));
+    (sub_path("subPath"), sub_path("subPathExpr"), propagation).prop_map(|(path, expression, propagation)| {
+        let members = [path, expression, propagation].into_iter();
+        members.filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))).collect()
+    })
+}
+
+/// What a kubelet does to see how a container is.
+fn handler() -> impl Strategy<Value = Value> {
+    let host = || one_of("host", &[json!(""), json!("10.0.0.1"), json!("localhost"), json!(null)]);
+    object(vec![
+        maybe("httpGet", object(vec![always("port", Just(json!(80))), host(), future()])),
+        maybe("tcpSocket", object(vec![always("port", Just(json!(80))), host(), future()])),
+        one_of("terminationGracePeriodSeconds", &[json!(1), json!(600)]),
+        future(),
+    ])
+}
+
 /// A container of any list.
 pub(crate) fn container() -> impl Strategy<Value = Value> {
     let capabilities =
@@ -142,6 +178,12 @@ pub(crate) fn container() -> impl Strategy<Value = Value> {
             select(vec![json!("/app"), json!("/tmp"), json!("/home"), json!("/tmp/x/"), json!("/data"), json!("/")]),
         ),
     ]);
+    let mount = (mount, paths()).prop_map(|(mut mount, paths)| {
+        if let (Some(mount), Value::Object(paths)) = (mount.as_object_mut(), paths) {
+            mount.extend(paths);
+        }
+        mount
+    });
     let env = object(vec![
         always("name", select(vec![json!("HOME"), json!("PASSWORD")])),
         always("value", Just(json!("hunter2-xyz"))),
@@ -151,8 +193,15 @@ pub(crate) fn container() -> impl Strategy<Value = Value> {
         ("hostPort", prop::option::weighted(0.02, select(vec![json!(0), json!(80)])).boxed()),
         future(),
     ]);
+    let hooks = object(vec![maybe("postStart", handler()), maybe("preStop", handler()), future()]);
     object(vec![
         always("name", "[a-z]{1,8}".prop_map(Value::from)),
+        one_of("image", &[json!("python"), json!("registry.example.com/app:1")]),
+        one_of("imagePullPolicy", &[json!("Always"), json!("IfNotPresent"), json!("Never")]),
+        sometimes("livenessProbe", handler()),
+        sometimes("readinessProbe", handler()),
+        sometimes("startupProbe", handler()),
+        sometimes("lifecycle", hooks),
         maybe("securityContext", context),
         maybe("resources", resources()),
         maybe("volumeMounts", list(mount, 3)),
@@ -193,6 +242,7 @@ fn volume() -> impl Strategy<Value = Value> {
         8 => empty_dir.prop_map(|dir| json!({ "name": "v", "emptyDir": dir })),
         2 => Just(json!({ "name": "n" })),
         2 => Just(json!({ "name": "c", "configMap": { "name": "c" } })),
+        2 => Just(json!({ "name": "i", "image": { "reference": "python", "pullPolicy": "Never" } })),
         3 => Just(plugins),
         1 => Just(copied),
         3 => Just(authors),
@@ -206,13 +256,13 @@ fn volume() -> impl Strategy<Value = Value> {
 }
 
 fn spec() -> impl Strategy<Value = Value> {
-    let refused = |name, value: Value| -> Member { (name, prop::option::weighted(0.02, Just(value)).boxed()) };
     let context = security(vec![
         id("fsGroup"),
+        one_of("supplementalGroupsPolicy", &[json!("Merge"), json!("Strict")]),
         maybe("supplementalGroups", list(select(vec![json!(0), json!(7)]), 3)),
         maybe("sysctls", list(Just(json!({ "name": "net/ipv4/tcp_syncookies", "value": "1" })), 1)),
     ]);
-    object(vec![
+    let mut members = vec![
         always("containers", prop::collection::vec(container(), 1..=2).prop_map(Value::from)),
         maybe("initContainers", list(container(), 2)),
         maybe("ephemeralContainers", list(container(), 1)),
@@ -225,11 +275,15 @@ fn spec() -> impl Strategy<Value = Value> {
         one_of("activeDeadlineSeconds", &[json!(60), json!(3600), json!(86_400)]),
         one_of("terminationGracePeriodSeconds", &[json!(0), json!(30), json!(600)]),
         one_of("restartPolicy", &[json!("Always"), json!("OnFailure"), json!("Never")]),
-        refused("hostNetwork", json!(true)),
-        refused("nodeName", json!("node-1")),
-        refused("os", json!({ "name": "windows" })),
+        switch("hostUsers"),
+        one_of("hostAliases", &[json!([]), json!([{ "ip": "10.0.0.1", "hostnames": ["db"] }])]),
+        rarely("hostNetwork", Just(json!(true))),
+        rarely("nodeName", Just(json!("node-1"))),
+        rarely("os", Just(json!({ "name": "windows" }))),
         future(),
-    ])
+    ];
+    members.extend(placed::members());
+    object(members)
 }
 
 /// Annotations that ask for a body; now and then for one that is none.
