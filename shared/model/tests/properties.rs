@@ -24,6 +24,8 @@ mod placed;
 mod pod_level;
 #[path = "properties/pods.rs"]
 mod pods;
+#[path = "properties/sessions.rs"]
+mod sessions;
 
 /// Read once: reading it takes longer than hardening a pod.
 static POLICY: LazyLock<Policy> = LazyLock::new(Policy::built_in);
