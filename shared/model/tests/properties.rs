@@ -29,6 +29,8 @@ mod sessions;
 
 /// Read once: reading it takes longer than hardening a pod.
 static POLICY: LazyLock<Policy> = LazyLock::new(Policy::built_in);
+#[path = "properties/strict.rs"]
+mod strict;
 
 fn verdict(uid: &str, pod: &Value) -> Verdict {
     let user = User { name: "jane", groups: &[] };
