@@ -291,7 +291,10 @@ fn no_secret_of_an_author_is_told() {
                 "seLinuxOptions": { "user": SECRET, "type": SECRET },
                 "procMount": SECRET,
             },
+            "livenessProbe": { "httpGet": { "port": 80, "host": SECRET, "path": SECRET } },
+            "volumeMounts": [{ "name": "v", "mountPath": SECRET, "mountPropagation": SECRET }],
         }],
+        "tolerations": [{ "key": SECRET, "value": SECRET }],
         "restartPolicy": SECRET,
     }));
     secretive["metadata"]["annotations"] = json!({
@@ -305,6 +308,13 @@ fn no_secret_of_an_author_is_told() {
     assert!(!told.pod["metadata"]["annotations"].to_string().contains(SECRET));
     let refusal = refused(&pod(json!({
         "nodeName": SECRET,
+        "runtimeClassName": SECRET,
+        "schedulerName": SECRET,
+        "nodeSelector": { "x": SECRET },
+        "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+            { "matchExpressions": [{ "key": SECRET }], "matchFields": [{ "key": SECRET }] },
+        ] } } },
+        "initContainers": [{ "volumeMounts": [{ "subPath": "/hunter2-xyz" }] }],
         "containers": [{ "resources": { "limits": { "cpu": SECRET } }, "volumeMounts": SECRET }],
         "securityContext": { "sysctls": [{ "name": SECRET, "value": SECRET }], "runAsUser": SECRET },
     })));

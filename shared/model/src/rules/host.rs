@@ -4,7 +4,7 @@
 //!
 //! Who asks for these needs them: taking them away would start something else than was asked for.
 
-use super::{Refuse, Rule, Stated};
+use super::{Refuse, Rule, Stated, scheduling};
 use crate::{
     harden::{Context, Occasion},
     pod::{Draft, Path},
@@ -21,6 +21,9 @@ pub(super) const RULE: Rule = Rule {
     audits: true,
     apply,
 };
+
+/// The label by which a kubelet says what it runs on.
+const OS_LABEL: &str = "kubernetes.io/os";
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let spec = Path::of(&["spec"]);
@@ -54,9 +57,23 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 /// Sessions are Linux only: what hardens them has no counterpart on Windows.
 fn windows(pod: &mut Draft, spec: &Path) {
     const ONLY_LINUX: &str = "asks for Windows, and sessions are hardened on Linux only; remove it";
-    for system in [spec.at(&["os", "name"]), spec.at(&["nodeSelector", "kubernetes.io/os"])] {
+    for system in [spec.at(&["os", "name"]), spec.at(&["nodeSelector", OS_LABEL])] {
         if pod.text(&system).as_deref() == Some("windows") {
             pod.refuse(&system, ONLY_LINUX);
+        }
+    }
+    for term in scheduling::node_selector_terms(pod).concat() {
+        for expression in pod.items(&term.at(&["matchExpressions"])) {
+            let is_about_systems = pod.text(&expression.at(&["key"])).as_deref() == Some(OS_LABEL);
+            let with_windows = match pod.text(&expression.at(&["operator"])).as_deref() {
+                Some("In") => "windows",
+                Some("NotIn") => "linux",
+                _ => continue,
+            };
+            let values = pod.items(&expression.at(&["values"]));
+            if is_about_systems && values.iter().any(|value| pod.text(value).as_deref() == Some(with_windows)) {
+                pod.refuse(&expression, ONLY_LINUX);
+            }
         }
     }
     let mut security = vec![spec.at(&["securityContext"])];

@@ -53,14 +53,21 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
             || class.is_some_and(|class| class.node_selector.contains_key(label))
     };
     let may_name_a_node = is_made_by_daemon_set(pod, context);
-    let affinity = Path::of(&["spec", "affinity", "nodeAffinity"]);
-    let required = affinity.at(&["requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"]);
-    for term in pod.items(&required) {
+    let [required, preferred] = node_selector_terms(pod);
+    for term in required {
         node_selector_term(pod, &term, &is_listed, may_name_a_node);
     }
-    for preferred in pod.items(&affinity.at(&["preferredDuringSchedulingIgnoredDuringExecution"])) {
-        node_selector_term(pod, &preferred.at(&["preference"]), &is_listed, false);
+    for term in preferred {
+        node_selector_term(pod, &term, &is_listed, false);
     }
+}
+
+/// The terms of the pod's node affinity: those that are required, and those that are preferred.
+pub(super) fn node_selector_terms(pod: &mut Draft) -> [Vec<Path>; 2] {
+    let affinity = Path::of(&["spec", "affinity", "nodeAffinity"]);
+    let required = affinity.at(&["requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"]);
+    let preferred = pod.items(&affinity.at(&["preferredDuringSchedulingIgnoredDuringExecution"]));
+    [pod.items(&required), preferred.iter().map(|preferred| preferred.at(&["preference"])).collect()]
 }
 
 /// The profile's runtime class that the pod names.

@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
@@ -70,6 +70,36 @@ fn b48_windows_is_refused_wherever_it_is_asked_for() {
     ] {
         let refusal = apply(&RULE, &pod(spec)).err().unwrap();
         assert_eq!(fields(&refusal), [field]);
+    }
+}
+
+#[test]
+fn b48_no_affinity_leads_to_a_node_with_windows() {
+    let of = |expression: &Value| {
+        let term = json!({ "matchExpressions": [expression] });
+        let required = json!({ "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [term] } } });
+        let preferred = json!({ "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 1, "preference": term }] } });
+        [required, preferred].map(|affinity| match apply(&RULE, &pod(json!({ "affinity": affinity }))) {
+            Ok(_) => String::new(),
+            Err(refusal) => fields(&refusal).join(" "),
+        })
+    };
+    let refused = [
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]",
+        "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0]",
+    ];
+    for (key, operator, values, fields) in [
+        ("kubernetes.io/os", "In", json!(["windows"]), refused),
+        ("kubernetes.io/os", "In", json!(["linux", "windows"]), refused),
+        ("kubernetes.io/os", "NotIn", json!(["linux"]), refused),
+        ("kubernetes.io/os", "In", json!(["linux"]), ["", ""]),
+        ("kubernetes.io/os", "NotIn", json!(["windows"]), ["", ""]),
+        ("kubernetes.io/os", "Exists", json!(null), ["", ""]),
+        ("kubernetes.io/arch", "NotIn", json!(["linux"]), ["", ""]),
+    ] {
+        assert_eq!(of(&json!({ "key": key, "operator": operator, "values": values })), fields, "{operator} {values}");
     }
 }
 
