@@ -73,8 +73,10 @@ impl Reloader {
                 Outcome::Unchanged
             }
             Ok(policy) => {
+                let policy = Arc::new(policy);
+                self.current.store(Arc::clone(&policy));
+                // Said once it is true: whoever reads this and asks is answered by the new one.
                 tracing::info!(policy = %self.source, policy_digest = policy.digest(), "a new policy is in force");
-                self.current.store(Arc::new(policy));
                 self.logged = None;
                 Outcome::Swapped
             }

@@ -4,7 +4,7 @@
 //! program instead of protecting nothing. The file in `manifests/base/policy.yaml` is compiled in and holds where no
 //! other is given.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, sync::LazyLock};
 
 use sha2::{Digest, Sha256};
 
@@ -98,9 +98,12 @@ impl Policy {
 
     /// The policy that holds where none is given.
     #[must_use]
-    #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "compiled in, and a test reads it")]
+    #[expect(clippy::expect_used, reason = "compiled in, and a test reads it")]
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN_NAME, BUILT_IN).expect("the built-in policy is valid")
+        // Reading it takes longer than hardening a pod by it.
+        static READ: LazyLock<Policy> =
+            LazyLock::new(|| Policy::parse(BUILT_IN_NAME, BUILT_IN).expect("the built-in policy is valid"));
+        READ.clone()
     }
 
     /// The same policy with other bodies.
