@@ -70,7 +70,8 @@ pub fn ready(kubectl: &Kubectl) -> Result<()> {
     })
 }
 
-/// Takes Cofferdam away again, the webhook configurations first: without them no request asks a webhook that is gone.
+/// Takes Cofferdam away again, first what binds: without it no creation asks a webhook that is gone, or a policy whose
+/// parameters are.
 ///
 /// # Errors
 /// In kubectl's words.
@@ -80,9 +81,8 @@ pub fn uninstall(kubectl: &Kubectl, manifests: &str) -> Result<()> {
         "--ignore-not-found",
         "mutatingwebhookconfiguration/cofferdam-webhook",
         "validatingwebhookconfiguration/cofferdam-webhook",
-        "validatingadmissionpolicybinding/cofferdam-session-label",
-        "validatingadmissionpolicybinding/cofferdam-session-selector",
     ])?;
+    kubectl.run(["delete", "validatingadmissionpolicybindings", "--selector=app.kubernetes.io/part-of=cofferdam"])?;
     kubectl.run_with(["delete", "--ignore-not-found", "--filename=-"], manifests)?;
     Ok(())
 }

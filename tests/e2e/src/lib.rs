@@ -4,6 +4,7 @@
 pub mod changes;
 pub mod creations;
 pub mod demo;
+pub mod dry_run;
 pub mod images;
 pub mod install;
 pub mod interrupt;

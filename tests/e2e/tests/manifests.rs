@@ -11,6 +11,7 @@ use cofferdam_cluster::programs::Programs;
 use cofferdam_cluster::progress::Progress;
 use cofferdam_e2e::stage::kubernetes;
 use cofferdam_model::keys;
+use cofferdam_model::rules::{Cel, RULES};
 use serde_json::{Value, json};
 
 /// The kubectl that renders: `COFFERDAM_KUBECTL`, or the harness's of the Kubernetes version under test.
@@ -259,6 +260,14 @@ fn loose_ends(objects: &Objects) -> Vec<String> {
     for binding in objects.kind("ValidatingAdmissionPolicyBinding") {
         let policy = &binding["spec"]["policyName"];
         ask(exists("ValidatingAdmissionPolicy", policy), format!("{} binds nothing", title(binding)));
+        let params = &binding["spec"]["paramRef"];
+        if !params.is_null() {
+            let there = exists("ConfigMap", &params["name"]) && params["namespace"] == namespace;
+            ask(there, format!("parameters of {}", title(binding)));
+        }
+        let exempt = binding.pointer("/spec/matchResources/namespaceSelector/matchExpressions/0/values");
+        let own = exempt.is_none_or(|values| *values == json!([namespace, keys::KUBE_SYSTEM]));
+        ask(own, format!("{}: own namespace is not left out", title(binding)));
     }
     for certificate in objects.kind("Certificate") {
         let issuer = &certificate["spec"]["issuerRef"]["name"];
@@ -346,6 +355,12 @@ fn a_loose_end_is_seen() {
         ("NetworkPolicy", "/spec/ingress/0/ports/0/port", json!("other")),
         ("MutatingWebhookConfiguration", "/webhooks/1/clientConfig/service/name", json!("other")),
         ("ValidatingWebhookConfiguration", "/webhooks/4/clientConfig/service/name", json!("other")),
+        (
+            "ValidatingAdmissionPolicyBinding",
+            "/spec/matchResources/namespaceSelector/matchExpressions/0/values",
+            json!([]),
+        ),
+        ("ValidatingAdmissionPolicyBinding", "/spec/policyName", json!("other")),
     ] {
         let mut objects = sound.clone();
         let object = objects.0.iter_mut().find(|object| object["kind"] == kind).expect("the base has one");
@@ -484,6 +499,72 @@ fn registered(webhook: &Value) -> BTreeSet<String> {
 }
 
 #[test]
+fn a_pod_is_judged_by_the_admission_policies_where_an_entry_shows_it_to_the_webhook() {
+    let objects = Objects::of("overlays/cert-manager");
+    let sessions = |name, value| labels(&[("kubernetes.io/metadata.name", name), ("cofferdam.dev/sessions", value)]);
+    let ordinary = |name| labels(&[("kubernetes.io/metadata.name", name)]);
+    let (plain, session) = (labels(&[("app", "x")]), labels(&[("cofferdam.dev/session", "")]));
+    for (namespace, pod, kind) in [
+        (sessions("team", "enforced"), &plain, Some("enforced")),
+        (sessions("team", "enforced"), &session, Some("enforced")),
+        (sessions("team", "warn"), &session, None),
+        (ordinary("default"), &session, Some("labelled")),
+        (ordinary("default"), &plain, None),
+        (ordinary("kube-system"), &session, None),
+        (sessions("cofferdam-system", "enforced"), &plain, None),
+    ] {
+        let judged: BTreeSet<_> = objects
+            .kind("ValidatingAdmissionPolicyBinding")
+            .filter(|binding| {
+                let matched = &binding["spec"]["matchResources"];
+                text(&binding["spec"]["policyName"]).starts_with("cofferdam-session-")
+                    && matched.is_object()
+                    && selects(&matched["namespaceSelector"], &namespace)
+                    && selects(&matched["objectSelector"], pod)
+            })
+            .map(|binding| text(&binding["metadata"]["name"]))
+            .collect();
+        let expected: Vec<_> = ["containers", "pod", "resources"]
+            .into_iter()
+            .filter_map(|policy| kind.map(|kind| format!("cofferdam-session-{policy}-{kind}")))
+            .collect();
+        assert!(judged.iter().eq(&expected), "{namespace:?} {pod:?}: {judged:?}");
+    }
+    for (policy, words) in [
+        ("cofferdam-keys", &[keys::SESSION, keys::PROFILE, keys::HARDENED, keys::CHANGES, keys::ENTRY][..]),
+        ("cofferdam-keys", &[keys::BODY_URL, keys::BODY_SHA256, keys::BODY_TOKEN_SECRET]),
+        ("cofferdam-reports", &[keys::ENDPOINTS]),
+        ("cofferdam-session-containers", &[keys::PROFILE, keys::MIRROR_POD, keys::KUBELETS, keys::FETCH_CONTAINER]),
+    ] {
+        let policy = objects.named("ValidatingAdmissionPolicy", policy).expect("the policy is shipped").to_string();
+        for word in words {
+            assert!(policy.contains(&format!("'{word}'")), "{word} is not in {policy}");
+        }
+    }
+}
+
+#[test]
+fn every_refusal_of_the_admission_policies_says_by_which_rule() {
+    let objects = Objects::of("base");
+    let mut stated = BTreeSet::new();
+    for policy in objects.kind("ValidatingAdmissionPolicy") {
+        assert_eq!(policy["spec"]["failurePolicy"], "Fail");
+        for validation in items(&policy["spec"]["validations"]) {
+            let message = text(&validation["message"]);
+            let rule = message.rsplit_once(" (").and_then(|(_, rule)| rule.strip_suffix(')'));
+            let rule = rule.unwrap_or_else(|| panic!("{message:?} names no rule"));
+            assert!(message.contains(": ") && message.len() <= 256, "{message}");
+            stated.insert(rule.to_owned());
+        }
+    }
+    let mut known: BTreeSet<_> =
+        RULES.iter().filter(|rule| !matches!(rule.cel, Cel::WebhookOnly(_))).map(|rule| rule.name.to_owned()).collect();
+    // What keeps any rule from being applied, and what is no rule about a new pod.
+    known.extend(["pod", "keys", "reports"].map(str::to_owned));
+    assert_eq!(stated, known);
+}
+
+#[test]
 fn b22_b91_every_entry_that_enforces_fails_closed_and_none_has_a_side_effect() {
     let objects = Objects::of("overlays/cert-manager");
     let mut paths = Vec::new();
@@ -608,10 +689,15 @@ fn account_names_are_the_ones_that_policies_know() {
     assert_eq!(names, BTreeSet::from(["cofferdam-agent", "cofferdam-api", "cofferdam-webhook"]));
 }
 
+/// The `ConfigMap` with the policy itself.
+fn mounted_policy(objects: &Objects) -> &Value {
+    objects.kind("ConfigMap").find(|map| !map["data"]["policy.yaml"].is_null()).expect("the policy is in a ConfigMap")
+}
+
 #[test]
 fn the_policy_that_is_mounted_is_the_file_in_the_base() {
     let file = fs::read_to_string(manifests().join("base/policy.yaml")).expect("the base has it");
-    assert_eq!(Objects::of("base").only("ConfigMap")["data"], json!({"policy.yaml": file}));
+    assert_eq!(mounted_policy(&Objects::of("base"))["data"], json!({"policy.yaml": file}));
 }
 
 #[test]
@@ -619,9 +705,9 @@ fn a_policy_is_replaced_where_the_readme_says_and_reaches_the_replicas_that_run(
     let settings = "configMapGenerator: [{name: cofferdam-policy, namespace: cofferdam-system, behavior: replace, \
                     literals: [policy.yaml=other]}]\n";
     let objects = Objects::render(&overlay("other-policy", settings));
-    assert_eq!(objects.only("ConfigMap")["data"], json!({"policy.yaml": "other"}));
+    assert_eq!(mounted_policy(&objects)["data"], json!({"policy.yaml": "other"}));
     assert_eq!(loose_ends(&objects), Vec::<String>::new());
-    let name = |objects: &Objects| objects.only("ConfigMap")["metadata"]["name"].clone();
+    let name = |objects: &Objects| mounted_policy(objects)["metadata"]["name"].clone();
     assert_eq!(name(&objects), name(&Objects::of("base")), "another name would be a rollout");
 }
 

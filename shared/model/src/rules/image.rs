@@ -5,7 +5,7 @@
 //! A reference is judged in full, as a runtime reads it. One that is empty or missing is left to the API server, which
 //! refuses it. What a node's runtime makes of a short name by a search list of its own is for its operator to settle.
 
-use super::{Inject, Refuse, Rule, Stated, Tighten};
+use super::{But, Inject, Refuse, Rule, Tighten};
 use crate::{
     harden::{Context, Occasion},
     image::{has_digest, in_full},
@@ -24,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
         "https://github.com/kubescape/cel-admission-library/pull/83",
         "https://github.com/kyverno/policies/issues/538",
     ],
-    cel: Stated,
+    cel: But("the image of our own init container, which they tell by its name"),
     audits: true,
     apply,
 };

@@ -2,7 +2,7 @@
 //! | --- | --- | --- |
 //! | profile | only whom the policy lets use it, by namespace, user name and group; for a pod that a controller makes only the namespace counts, since the user is the controller | refuse |
 
-use super::{Refuse, Rule, WebhookOnly, lifetime::is_made_by_controller};
+use super::{Refuse, Rule, Stated, lifetime::is_made_by_controller};
 use crate::{
     glob::matches,
     harden::Context,
@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
     effects: &[Refuse],
     source: "Cofferdam: its policy, `allow`",
     reports: &[],
-    cel: WebhookOnly("who creates a pod is seen once, when it is created"),
+    cel: Stated,
     audits: false,
     apply,
 };

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{Refuse, Rule, WebhookOnly, body, scratch};
+use super::{But, Refuse, Rule, body, scratch};
 use crate::{
     harden::{Context, Occasion},
     keys,
@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     effects: &[Refuse],
     source: "Cofferdam: the names of what it adds to a pod",
     reports: &["https://github.com/kserve/kserve/pull/3517"],
-    cel: WebhookOnly("what is ours is told by its whole content"),
+    cel: But("which containers and volumes are ours, which is told by their whole content"),
     audits: true,
     apply,
 };

@@ -1,6 +1,7 @@
 //! Tests that disturb what they stand on. Each group starts a cluster of its own and ends it; groups run side by side.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod admission_policies;
 mod certificate_renewal;
 mod demo_on_current;
 mod webhook_faults;
