@@ -8,7 +8,7 @@ CLUSTER :=
 IMAGE :=
 POD_IMAGE :=
 
-.PHONY: demo image test lint unit e2e e2e-newest e2e-oldest down
+.PHONY: demo image test lint unit e2e e2e-newest e2e-oldest bench-webhook down
 
 demo:
 ifneq ($(CLUSTER),$(filter current,$(CLUSTER)))
@@ -37,6 +37,11 @@ e2e-newest:
 
 e2e-oldest:
 	COFFERDAM_KUBERNETES=$(OLDEST) $(CARGO) test --package cofferdam-e2e -- --nocapture
+
+# All programs in one build, so that none of them is built another way than those that it is held against.
+bench-webhook:
+	$(CARGO) build --release --package cofferdam-webhook --package cofferdam-cluster --package cofferdam-bench
+	@$(CARGO) run --release --quiet --package cofferdam-bench
 
 down:
 	@$(CARGO) run --quiet --package cofferdam-cluster -- --name demo down

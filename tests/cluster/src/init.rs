@@ -211,6 +211,8 @@ fn answers(dependency: &Dependency) -> bool {
 
 /// Copies both ways until both sides have said all.
 fn splice(near: UnixStream, far: TcpStream) -> io::Result<()> {
+    // As the relay outside does.
+    far.set_nodelay(true)?;
     let (mut near_in, mut far_out) = (near.try_clone()?, far.try_clone()?);
     let up = thread::spawn(move || {
         let copied = io::copy(&mut near_in, &mut far_out);
