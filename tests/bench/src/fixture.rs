@@ -5,7 +5,6 @@
 //! and `managedFields`. On the wire it has 9,969 bytes.
 
 use anyhow::{Context, Result, ensure};
-use cofferdam_model::Scope;
 use cofferdam_model::policy::Policy;
 use cofferdam_webhook::admit::{Decision, Entry, Outcome, decide};
 use cofferdam_webhook::review::Review;
@@ -37,7 +36,8 @@ pub fn pod() -> Result<Pod> {
 /// When the review is anything but one that gets a patch: the benchmarks would not measure what they say.
 pub fn decision(body: &[u8]) -> Result<Decision> {
     let review = Review::parse(body)?;
-    let decision = decide(Entry::Enforced, Scope::Enforced, &review, &Policy::built_in());
+    let entry = Entry::of_path(PATH).context("the webhook does not know the path")?;
+    let decision = decide(entry, &review, &Policy::built_in());
     ensure!(decision.outcome == Outcome::Hardened, "the pod of the benchmarks is not hardened: {:?}", decision.answer);
     ensure!(decision.patch_bytes.is_some(), "the pod of the benchmarks needs no patch");
     Ok(decision)

@@ -4,14 +4,16 @@
 
 use std::hint::black_box;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use cofferdam_model::policy::Policy;
-use cofferdam_model::{Request, Scope, User, Verdict, audit, harden};
+use cofferdam_model::{Operation, Request, User, Verdict, changes_annotation, harden};
 use cofferdam_webhook::admit::{Entry, decide};
 use cofferdam_webhook::record::Record;
 use cofferdam_webhook::review::{Answer, Review};
 use cofferdam_webhook::weight;
 use serde_json::Value;
+
+use crate::fixture;
 
 /// Something that can be done over and over.
 pub struct Stage<'a> {
@@ -38,13 +40,15 @@ impl<'a> Stage<'a> {
 /// When the body is no review of a pod that gets a patch.
 pub fn with_stages<T>(body: &[u8], each: impl FnOnce(&[Stage<'_>]) -> T) -> Result<T> {
     let policy = Policy::built_in();
+    let entry = Entry::of_path(fixture::PATH).context("the webhook does not know the path")?;
     let review = Review::parse(body)?;
-    let pod = review.object()?;
+    let pod = review.object.tree()?;
     let creation = Request {
-        uid: &review.uid,
+        uid: Some(&review.uid),
         namespace: &review.namespace,
-        scope: Scope::Enforced,
+        scope: entry.scope,
         user: User { name: &review.user_info.username, groups: &review.user_info.groups },
+        operation: Operation::Create,
         pod: &pod,
     };
     let verdict = harden(&creation, &policy);
@@ -55,20 +59,17 @@ pub fn with_stages<T>(body: &[u8], each: impl FnOnce(&[Stage<'_>]) -> T) -> Resu
         }),
         Stage::new("**the whole way, from bytes to bytes**", || {
             let review = Review::parse(body).ok()?;
-            let weight = weight::estimate(review.object_text());
-            let decision = decide(Entry::Enforced, Scope::Enforced, &review, &policy);
-            Some((weight, decision.answer.to_body()))
+            Some(decide(entry, &review, &policy).answer.to_body())
         }),
         Stage::new("decode: the review around the pod", || Review::parse(body).map(|review| review.uid.len())),
-        Stage::new("decode: what the pod would weigh", || weight::estimate(review.object_text())),
-        Stage::new("decode: the pod into a tree", || review.object()),
+        Stage::new("decode: what the pod would weigh", || weight::estimate(review.object.text())),
+        Stage::new("decode: the pod into a tree", || review.object.tree()),
         Stage::new("harden: rules, patch and warnings", || harden(&creation, &policy)),
-        Stage::new("– of it, the difference of two trees as a patch", || json_patch::diff(&pod, &hardened.pod)),
         Stage::new("– of it, copying the pod", || pod.clone()),
         Stage::new("record: the words for the log", || {
-            Record::new(Entry::Enforced, &review).of_pod(&pod).of_verdict(&verdict)
+            Record::new(entry, &review).of_object(&pod).of_verdict(&verdict)
         }),
-        Stage::new("encode: the changes for the audit log", || audit(&hardened.changes)),
+        Stage::new("encode: the changes for the audit log", || changes_annotation(&hardened.changes)),
         Stage::new("encode: patch, base64, answer", || {
             let mut answer = Answer::allow(&review.uid);
             answer.set_patch(&hardened.patch);
