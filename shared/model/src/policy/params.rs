@@ -184,7 +184,7 @@ mod tests {
     use regex::Regex;
 
     use super::*;
-    use crate::policy::RuntimeClass;
+    use crate::policy::{Allow, RuntimeClass};
 
     /// The parameters of this profile, as `default`.
     fn of(profile: Profile) -> BTreeMap<String, String> {
@@ -270,6 +270,20 @@ mod tests {
         profile.images.allowed.clear();
         let nothing = Regex::new(&of(profile)["default.images"]).unwrap();
         assert!(!nothing.is_match("") && !nothing.is_match("a"));
+    }
+
+    #[test]
+    fn users_are_all_unless_users_or_groups_are_named() {
+        let may = |users: &[&str], groups: &[&str], user: &str, group: &str| {
+            let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            let allow = Allow { users: own(users), groups: own(groups), ..Allow::default() };
+            let params = of(Profile { allow, ..Profile::default() });
+            let is_match = |key: &str, text| Regex::new(&params[key]).unwrap().is_match(text);
+            is_match("default.allow.users", user) || is_match("default.allow.groups", group)
+        };
+        assert!(may(&[], &[], "jane", "staff"));
+        assert!(may(&["jane"], &[], "jane", "staff") && !may(&["jane"], &[], "janet", "staff"));
+        assert!(may(&[], &["cn=a,ou=b"], "jane", "cn=a,ou=b") && !may(&[], &["staff"], "staff", "other"));
     }
 
     #[test]

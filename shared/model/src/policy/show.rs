@@ -20,7 +20,7 @@ use crate::quantity::Quantity;
 
 impl Policy {
     /// The policy as YAML, every key of every profile spelled out. Read again it is the same policy, but for the
-    /// digest, which is of the text, and for the image of [`Policy::with_image`], which no file says.
+    /// digest, which is of the text, and for the image and namespace of the installation, which no file says.
     #[must_use]
     #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "texts, numbers, lists and maps are YAML")]
     pub fn show(&self) -> String {
