@@ -13,7 +13,7 @@ use cofferdam_e2e::kubectl::{Answer, Kubectl};
 use cofferdam_e2e::namespace::PATIENCE;
 use cofferdam_e2e::stage::{Stage, kubernetes};
 use cofferdam_e2e::wait::until;
-use cofferdam_model::policy::Policy;
+use cofferdam_model::policy::{Policy, params};
 use cofferdam_model::{Operation, Request, Scope, User, Verdict, harden};
 use serde_json::{Value, json};
 
@@ -45,8 +45,11 @@ fn start() -> Result<Stage> {
     let cluster = runtime.block_on(Cluster::up(&options, &Progress::new()))?;
     let kubectl = Kubectl::of(&cluster)?;
     let objects: Vec<Value> = serde_saphyr::from_multiple(&install::render(&kubectl, install::IMAGE)?)?;
-    let items: Vec<Value> =
+    let mut items: Vec<Value> =
         objects.into_iter().filter(|object| IN_THE_API_SERVER.iter().any(|kind| object["kind"] == *kind)).collect();
+    for item in items.iter_mut().filter(|item| item["metadata"]["name"] == "cofferdam-policy-params") {
+        item["data"] = json!(params(policy()));
+    }
     let manifests = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
     kubectl.run_with(["apply", "--filename=-"], &manifests)?;
     let labelled = json!({"apiVersion": "v1", "kind": "Namespace",
@@ -55,6 +58,12 @@ fn start() -> Result<Stage> {
     let stage = Stage { cluster, kubectl, manifests };
     heeded(&stage)?;
     Ok(stage)
+}
+
+/// The policy whose parameters they read: the shipped profile `default`, and some that ask for more.
+fn policy() -> &'static Policy {
+    static POLICY: OnceLock<Policy> = OnceLock::new();
+    POLICY.get_or_init(|| Policy::parse("policy.yaml", include_str!("admission_policies/policy.yaml")).unwrap())
 }
 
 /// Waits until the API server goes by every policy, which it learns of a moment after it is there.
@@ -102,8 +111,13 @@ fn refused_by(policy: &str, answer: &Answer) -> Result<()> {
 
 /// The pod `hard` with this spec, as the webhook makes it.
 fn hardened(spec: &Value) -> Value {
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hard"}, "spec": spec});
-    hardened_pod(&pod).unwrap()
+    hardened_by("default", spec)
+}
+
+/// The same by another profile.
+fn hardened_by(profile: &str, spec: &Value) -> Value {
+    let metadata = json!({"name": "hard", "labels": {"cofferdam.dev/profile": profile}});
+    hardened_pod(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})).unwrap()
 }
 
 /// The pod as the webhook makes it; none where that refuses it.
@@ -111,7 +125,7 @@ fn hardened_pod(pod: &Value) -> Option<Value> {
     let user = User { name: "jane", groups: &[] };
     let (namespace, scope, operation) = (NAMESPACE, Scope::Enforced, Operation::Create);
     let request = Request { uid: Some("u-1"), namespace, scope, user, operation, pod };
-    match harden(&request, &Policy::built_in()) {
+    match harden(&request, policy()) {
         Verdict::Hardened(hardened) => Some(hardened.pod),
         _ => None,
     }

@@ -69,6 +69,11 @@ pub(crate) fn harmless() -> Vec<Loosened> {
     rows("harmless", "")
 }
 
+/// The same by the tests' own profile `strict`: what it has something against, and what it does not mind.
+pub(crate) fn strict() -> [Vec<Loosened>; 2] {
+    [rows("strict", ""), rows("strict_harmless", "")]
+}
+
 /// So many pods as people write them: the pod of [`spec`], not hardened, with some of these ways at once. They are the
 /// same every time.
 pub(crate) fn mixed(count: usize) -> Vec<Value> {

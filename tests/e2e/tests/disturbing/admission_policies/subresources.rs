@@ -2,12 +2,11 @@
 //! not, so that a pod from before the policies is held up by nothing of its past.
 
 use cofferdam_e2e::kubectl::Answer;
-use cofferdam_model::policy::Policy;
 use cofferdam_model::{Operation, Request, Scope, User, Verdict, harden};
 use serde_json::{Value, json};
 
 use super::loosened::set;
-use super::{NAMESPACE, hardened, refused_by, stage};
+use super::{NAMESPACE, hardened, policy, refused_by, stage};
 
 /// A namespace that was given over to sessions when its pod was there already.
 const LATER: &str = "policies-later";
@@ -61,7 +60,7 @@ fn debugger(old: &Value) -> Value {
 fn verdict(operation: Operation<'_>, pod: &Value) -> Verdict {
     let user = User { name: "jane", groups: &[] };
     let request = Request { uid: Some("u-1"), namespace: NAMESPACE, scope: Scope::Enforced, user, operation, pod };
-    harden(&request, &Policy::built_in())
+    harden(&request, policy())
 }
 
 #[test]
