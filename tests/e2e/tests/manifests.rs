@@ -257,9 +257,12 @@ fn loose_ends(objects: &Objects) -> Vec<String> {
         let open = items(&service["spec"]["ports"]).iter().find(|open| open["port"] == target["port"]);
         ask(open.is_some_and(|open| port(&open["targetPort"]).is_some()), format!("{name}: port"));
     }
-    for binding in objects.kind("ValidatingAdmissionPolicyBinding") {
+    let bindings = ["Validating", "Mutating"]
+        .map(|kind| objects.kind(&format!("{kind}AdmissionPolicyBinding")).collect::<Vec<_>>());
+    for binding in bindings.concat() {
         let policy = &binding["spec"]["policyName"];
-        ask(exists("ValidatingAdmissionPolicy", policy), format!("{} binds nothing", title(binding)));
+        let kind = text(&binding["kind"]).trim_end_matches("Binding");
+        ask(exists(kind, policy), format!("{} binds nothing", title(binding)));
         let params = &binding["spec"]["paramRef"];
         if !params.is_null() {
             let there = exists("ConfigMap", &params["name"]) && params["namespace"] == namespace;
@@ -333,7 +336,7 @@ fn overlay(name: &str, settings: &str) -> PathBuf {
 
 #[test]
 fn everything_that_is_named_is_there() {
-    for directory in ["base", "overlays/cert-manager", "examples/renamed"] {
+    for directory in ["base", "overlays/cert-manager", "overlays/mutating-admission-policy", "examples/renamed"] {
         let objects = Objects::of(directory);
         assert_eq!(loose_ends(&objects), Vec::<String>::new(), "{directory}");
         let names: BTreeSet<_> = objects.0.iter().map(title).collect();
@@ -667,7 +670,9 @@ fn the_webhook_has_no_right_and_speaks_to_nobody() {
 
 #[test]
 fn every_object_says_what_it_is_part_of() {
-    for directory in ["base", "sessions", "overlays/cert-manager", "examples/renamed"] {
+    for directory in
+        ["base", "sessions", "overlays/cert-manager", "overlays/mutating-admission-policy", "examples/renamed"]
+    {
         for object in Objects::of(directory).0 {
             let mut carriers = vec![&object["metadata"]["labels"]];
             carriers.extend(object.pointer("/spec/template/metadata/labels"));

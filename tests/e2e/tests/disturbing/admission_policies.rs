@@ -18,6 +18,7 @@ use cofferdam_model::{Operation, Request, Scope, User, Verdict, harden};
 use serde_json::{Value, json};
 
 mod creations;
+mod defaults;
 mod keys;
 #[path = "../loosened/loosened.rs"]
 mod loosened;
