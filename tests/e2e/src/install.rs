@@ -47,7 +47,7 @@ pub fn install(kubectl: &Kubectl, manifests: &str) -> Result<()> {
     ready(kubectl)
 }
 
-/// Waits until the certificate is issued, the authority is in the webhook configuration and the replicas serve; then
+/// Waits until the certificate is issued, the authority is in the webhook configurations and the replicas serve; then
 /// until the API server really asks them, which it learns of a moment later.
 ///
 /// # Errors
@@ -56,6 +56,13 @@ pub fn ready(kubectl: &Kubectl) -> Result<()> {
     let limit = format!("--timeout={}s", PATIENCE.as_secs());
     let namespace = format!("--namespace={SYSTEM}");
     kubectl.run(["wait", &namespace, "--for=condition=Ready", "certificate/cofferdam-webhook", &limit])?;
+    kubectl.run([
+        "wait",
+        "mutatingwebhookconfiguration/cofferdam-webhook",
+        "validatingwebhookconfiguration/cofferdam-webhook",
+        "--for=jsonpath={.webhooks[1].clientConfig.caBundle}",
+        &limit,
+    ])?;
     kubectl.run(["rollout", "status", &namespace, "deployment/cofferdam-webhook", &limit])?;
     until("a pod is hardened on a dry run", PATIENCE, || {
         let pod = kubectl.json([
