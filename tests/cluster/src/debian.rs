@@ -17,7 +17,7 @@ mod software;
 #[cfg(test)]
 mod tests;
 
-pub use software::{nginx_image, python_image, shell_image};
+pub use software::{java_image, nginx_image, node_image, python_image, shell_image};
 
 use apt::{Apt, Archive};
 
@@ -82,6 +82,8 @@ pub struct Recipe {
     pub packages: Vec<&'static str>,
     /// Files to write over what the packages brought, with mode 644 and owned by root: path and content.
     pub files: Vec<(&'static str, &'static str)>,
+    /// Symbolic links to make where nothing is yet: path and target, as a package's script would have.
+    pub links: Vec<(&'static str, &'static str)>,
     /// What a container of it runs.
     pub config: Config,
 }
@@ -119,6 +121,9 @@ fn made_of(reference: &Reference, recipe: &Recipe, apt: &Apt, archives: &[Archiv
         for (path, content) in &recipe.files {
             root::write(&root, path, content)?;
         }
+        for (path, target) in &recipe.links {
+            root::link(&root, path, target)?;
+        }
         let mut layer = Layer::new();
         layer.copy_contents(&root, "/", Override::default())?;
         Image { reference: reference.clone(), layers: vec![layer], config: recipe.config.clone() }
@@ -134,6 +139,7 @@ fn key(reference: &Reference, recipe: &Recipe, archives: &[Archive]) -> String {
     for (path, content) in &recipe.files {
         key = key.text(path).text(content);
     }
+    key = key.text(&format!("{:?}", recipe.links));
     let mut names: Vec<_> = archives.iter().map(Archive::name).collect();
     names.sort_unstable();
     for name in names {

@@ -13,9 +13,13 @@ pub const FIXTURE: &str = "cofferdam.test/fixture:1";
 /// The same program under a user that is given by name.
 pub const NAMED_USER: &str = "cofferdam.test/fixture-app:1";
 
-/// nginx, from Debian's packages.
+/// nginx, from Debian's packages, by a configuration for a user that is not root; the packaged one is there too.
 pub const NGINX: &str = "cofferdam.test/nginx:1";
-/// Python, from Debian's packages.
+/// Node.js, from Debian's packages.
+pub const NODE: &str = "cofferdam.test/node:1";
+/// A Java virtual machine that runs source files too, from Debian's packages.
+pub const JAVA: &str = "cofferdam.test/java:1";
+/// Python with `IPython` and virtual environments, from Debian's packages.
 pub const PYTHON: &str = "cofferdam.test/python:1";
 /// A shell and the usual tools, from Debian's packages.
 pub const SHELL: &str = "cofferdam.test/shell:1";
@@ -37,6 +41,8 @@ pub fn load(cluster: &mut Cluster) -> Result<()> {
 pub fn load_debian(cluster: &mut Cluster) -> Result<()> {
     load_one(cluster, debian::nginx_image(NGINX))?;
     load_one(cluster, debian::python_image(PYTHON))?;
+    load_one(cluster, debian::node_image(NODE))?;
+    load_one(cluster, debian::java_image(JAVA))?;
     load_shell(cluster)
 }
 

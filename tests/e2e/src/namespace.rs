@@ -127,6 +127,14 @@ impl TestNamespace {
         self.wait(pod, "--for=jsonpath={.status.phase}=Succeeded")
     }
 
+    /// Waits until a pod has ended badly.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn failed(&self, pod: &str) -> Result<()> {
+        self.wait(pod, "--for=jsonpath={.status.phase}=Failed")
+    }
+
     /// Waits until a pod is Ready.
     ///
     /// # Errors
@@ -168,9 +176,10 @@ impl TestNamespace {
     fn diagnose(&self) {
         let system = format!("--namespace={SYSTEM}");
         let own = format!("--namespace={}", self.name);
-        let questions: [&[&str]; 4] = [
+        let questions: [&[&str]; 5] = [
             &[&own, "get", "all", "--output=wide"],
             &[&own, "describe", "pods"],
+            &[&own, "logs", "--selector=cofferdam.dev/session", "--all-containers", "--tail=30", "--prefix"],
             &[&own, "get", "events", "--sort-by=.lastTimestamp"],
             &[&system, "logs", REPLICAS, "--tail=30", "--prefix"],
         ];

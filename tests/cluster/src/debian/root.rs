@@ -35,15 +35,22 @@ pub(super) fn create(root: &Path) -> Result<(), DebianError> {
 
 /// Writes one file of root's with mode 644 and makes its folder.
 pub(super) fn write(root: &Path, path: &str, content: &str) -> Result<(), DebianError> {
+    place(root, path, |path| {
+        fs::write(path, content)?;
+        fs::set_permissions(path, Permissions::from_mode(0o644))
+    })
+}
+
+/// Makes one symbolic link and its folder.
+pub(super) fn link(root: &Path, path: &str, target: &str) -> Result<(), DebianError> {
+    place(root, path, |path| symlink(target, path))
+}
+
+/// Puts something at a path of the image, whose folder is made.
+fn place(root: &Path, path: &str, put: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), DebianError> {
     let path = root.join(path.trim_start_matches('/'));
-    let written = || -> io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&path, content)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o644))
-    };
-    written().map_err(DebianError::io("write", &path))
+    let folder = path.parent().unwrap_or(root);
+    fs::create_dir_all(folder).and_then(|()| put(&path)).map_err(DebianError::io("write", &path))
 }
 
 /// Unpacks the files of one package archive, with their owners and modes, and runs nothing of it.

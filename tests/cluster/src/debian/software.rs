@@ -7,17 +7,26 @@ use crate::image::Config;
 use crate::programs::SYSTEM_PATH;
 
 /// nginx as people set it up for a user that is not root: port 8080, everything that it writes in `/tmp`.
+///
+/// Beside it the configuration that the package brings, which a system has after the installation: port 80, everything
+/// below `/var` and `/run`. `nginx -g 'daemon off;'` runs by that.
 pub fn nginx_image(reference: &str) -> Result<PathBuf, DebianError> {
     debian_image(
         reference,
         &Recipe {
             packages: vec!["nginx"],
-            files: vec![("/etc/nginx/nginx.conf", NGINX_CONF)],
+            files: vec![(UNPRIVILEGED, NGINX_CONF)],
+            links: vec![
+                ("/etc/nginx/sites-enabled/default", "/etc/nginx/sites-available/default"),
+                ("/var/www/html/index.nginx-debian.html", "/usr/share/nginx/html/index.html"),
+            ],
             // The log that it opens before it has read its configuration lies in /var/log otherwise.
-            config: runs(&["/usr/sbin/nginx", "-e", "stderr", "-g", "daemon off;"]),
+            config: runs(&["/usr/sbin/nginx", "-c", UNPRIVILEGED, "-e", "stderr", "-g", "daemon off;"]),
         },
     )
 }
+
+const UNPRIVILEGED: &str = "/etc/nginx/unprivileged.conf";
 
 const NGINX_CONF: &str = "\
 worker_processes 1;
@@ -44,14 +53,39 @@ http {
 }
 ";
 
-/// Python 3 with its standard library; runs `python3`.
+/// Python 3 with `IPython` and what makes virtual environments; runs `python3`.
 pub fn python_image(reference: &str) -> Result<PathBuf, DebianError> {
-    debian_image(reference, &Recipe { packages: vec!["python3"], files: Vec::new(), config: runs(&["python3"]) })
+    debian_image(
+        reference,
+        &Recipe {
+            packages: vec!["python3", "python3-ipython", "python3-venv"],
+            config: runs(&["python3"]),
+            ..Recipe::default()
+        },
+    )
+}
+
+/// Node.js, without npm, of which Debian makes hundreds of packages; runs `node`.
+pub fn node_image(reference: &str) -> Result<PathBuf, DebianError> {
+    debian_image(reference, &Recipe { packages: vec!["nodejs"], config: runs(&["node"]), ..Recipe::default() })
+}
+
+/// A Java virtual machine; runs `java`, which takes a source file too: Debian's has the compiler's module.
+pub fn java_image(reference: &str) -> Result<PathBuf, DebianError> {
+    debian_image(
+        reference,
+        &Recipe {
+            packages: vec!["default-jre-headless"],
+            links: vec![("/usr/bin/java", "/usr/lib/jvm/default-java/bin/java")],
+            config: runs(&["java"]),
+            ..Recipe::default()
+        },
+    )
 }
 
 /// A shell and the usual small programs; runs `sh`.
 pub fn shell_image(reference: &str) -> Result<PathBuf, DebianError> {
-    debian_image(reference, &Recipe { packages: vec!["dash", "coreutils"], files: Vec::new(), config: runs(&["sh"]) })
+    debian_image(reference, &Recipe { packages: vec!["dash", "coreutils"], config: runs(&["sh"]), ..Recipe::default() })
 }
 
 /// Everything in `Cmd`, so that a pod's `args` replace it, as in the images that people use.

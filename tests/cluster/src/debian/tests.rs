@@ -21,11 +21,15 @@ fn an_image_is_another_when_a_version_a_file_or_what_it_runs_is() {
         (archives("'u' a_1_all.deb 1\n'u' b_1_all.deb 1"), archives("'u' a_2_all.deb 1\n'u' b_1_all.deb 1"));
     let recipe = Recipe { files: vec![("/etc/a", "a")], ..Recipe::default() };
     let other_file = Recipe { files: vec![("/etc/a", "b")], ..Recipe::default() };
+    let a_link = Recipe { links: vec![("/etc/a", "a")], files: Vec::new(), ..Recipe::default() };
+    let other_link = Recipe { links: vec![("/etc/a", "b")], ..a_link.clone() };
     let other_command = Recipe { config: Config { cmd: vec!["a".to_owned()], ..Config::default() }, ..recipe.clone() };
     let first = key(&reference, &recipe, &old);
     assert_ne!(first, key(&reference, &recipe, &new));
     assert_ne!(first, key(&reference, &other_file, &old));
     assert_ne!(first, key(&reference, &other_command, &old));
+    assert_ne!(first, key(&reference, &a_link, &old), "a file is no link");
+    assert_ne!(key(&reference, &a_link, &old), key(&reference, &other_link, &old));
     assert_ne!(first, key(&"a:2".parse().unwrap(), &recipe, &old));
     let turned: Vec<_> = old.iter().rev().cloned().collect();
     assert_eq!(first, key(&reference, &recipe, &turned), "apt's order of archives means nothing");
@@ -60,6 +64,15 @@ fn a_package_of_the_old_layout_lands_in_usr_and_the_links_stay() {
     assert_eq!(fs::metadata(root.join("usr/bin/sh")).unwrap().mode() & 0o7777, 0o4755);
     assert!(!root.join("usr/share/doc").exists());
     assert_eq!(fs::metadata(root.join("tmp")).unwrap().mode() & 0o7777, 0o1777);
+}
+
+#[test]
+fn a_link_is_made_with_its_folder_and_never_over_what_a_package_brought() {
+    let folder = tempfile::tempdir().unwrap();
+    root::link(folder.path(), "/etc/enabled/site", "/etc/available/site").unwrap();
+    assert_eq!(fs::read_link(folder.path().join("etc/enabled/site")).unwrap(), Path::new("/etc/available/site"));
+    fs::write(folder.path().join("etc/brought"), "x").unwrap();
+    root::link(folder.path(), "/etc/brought", "/etc/other").unwrap_err();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod admission;
 mod controllers;
+mod fs_group;
 mod manifests;
 mod session;
 mod software;

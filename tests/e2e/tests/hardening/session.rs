@@ -4,7 +4,7 @@ use cofferdam_e2e::namespace::{Sessions, TestNamespace};
 use cofferdam_e2e::stage::Stage;
 use serde_json::{Value, json};
 
-const MIB: u64 = 1024 * 1024;
+pub(crate) const MIB: u64 = 1024 * 1024;
 
 /// A namespace for one test on the cluster that all of them share.
 pub(crate) fn namespace(name: &str, sessions: Sessions) -> TestNamespace {
