@@ -2,8 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod admission;
+mod as_said;
 mod controllers;
 mod fs_group;
+#[path = "../loosened/loosened.rs"]
+#[expect(dead_code, reason = "what only the tests of the admission policies ask for")]
+mod loosened;
 mod manifests;
 mod session;
 mod software;
