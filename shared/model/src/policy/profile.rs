@@ -269,7 +269,7 @@ fn default_scratch() -> Vec<Scratch> {
         per_container,
     };
     vec![
-        scratch("tmp", "/tmp", false, &[("TMPDIR", "")]),
+        scratch("tmp", "/tmp", true, &[("TMPDIR", "")]),
         scratch(
             "home",
             "/home/session",

@@ -9,5 +9,6 @@ mod fs_group;
 #[expect(dead_code, reason = "what only the tests of the admission policies ask for")]
 mod loosened;
 mod manifests;
+mod scratch;
 mod session;
 mod software;

@@ -12,9 +12,9 @@ fn apply(spec: Value) -> Applied {
 }
 
 /// The mounts of the container of this name.
-fn mounts(_container: &str) -> Value {
+fn mounts(container: &str) -> Value {
     json!([
-        { "name": "cofferdam-tmp", "mountPath": "/tmp" },
+        { "name": "cofferdam-tmp", "mountPath": "/tmp", "subPath": container },
         { "name": "cofferdam-home", "mountPath": "/home/session" },
     ])
 }
