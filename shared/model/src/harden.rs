@@ -185,13 +185,13 @@ pub fn harden(request: &Request<'_>, policy: &Policy) -> Verdict {
         return Verdict::Untouched(Untouched::ExemptNamespace);
     }
     let mut draft = Draft::new(request.pod);
-    let was_session = request.operation.old().is_some_and(|old| Draft::new(old).is_set(&label(keys::SESSION)));
+    let was_session = request.operation.old().is_some_and(|old| !old["metadata"]["labels"][keys::SESSION].is_null());
     // An update that takes the label away is still one of a session.
-    let is_session = was_session || draft.is_set(&label(keys::SESSION));
+    let is_session = was_session || draft.is_set(&Path::label(keys::SESSION));
     if request.scope == Scope::Labelled && !is_session && !draft.is_refused() {
         return Verdict::Untouched(Untouched::NotASession);
     }
-    let mirror = Path::of(&["metadata", "annotations", keys::MIRROR_POD]);
+    let mirror = Path::annotation(keys::MIRROR_POD);
     if draft.is_set(&mirror) && request.user.groups.iter().any(|group| group == keys::KUBELETS) {
         return Verdict::Untouched(Untouched::MirrorPod);
     }
@@ -260,15 +260,15 @@ pub(crate) fn walk(
     uid: Option<&str>,
     user: Option<User<'_>>,
 ) -> Option<Ran> {
-    let mirror = Path::of(&["metadata", "annotations", keys::MIRROR_POD]);
+    let mirror = Path::annotation(keys::MIRROR_POD);
     if draft.is_set(&mirror) {
         draft.refuse(&mirror, "marks the mirror of a static pod, which only a kubelet may create; remove it");
     }
     let session = session_id(draft, uid);
-    let profile_name = draft.text(&label(keys::PROFILE)).unwrap_or_else(|| keys::DEFAULT_PROFILE.to_owned());
+    let profile_name = draft.text(&Path::label(keys::PROFILE)).unwrap_or_else(|| keys::DEFAULT_PROFILE.to_owned());
     let Some(profile) = policy.profile(&profile_name) else {
         draft.look_at_everything();
-        draft.refuse(&label(keys::PROFILE), unknown_profile(&profile_name, policy));
+        draft.refuse(&Path::label(keys::PROFILE), unknown_profile(&profile_name, policy));
         return None;
     };
     let context =
@@ -295,17 +295,13 @@ fn advised(verdict: Verdict) -> Verdict {
     Verdict::Advised(Advice { warnings: advice(&verdict, ""), would_refuse, rules })
 }
 
-fn label(key: &'static str) -> Path {
-    Path::of(&["metadata", "labels", key])
-}
-
 /// The id that the pod brings, or one derived for it; a bad one is refused, and the derived one stands in so that the
 /// rules can name what else is wrong.
 fn session_id(draft: &mut Draft, request_uid: Option<&str>) -> Option<SessionId> {
-    let brought = draft.text(&label(keys::SESSION)).filter(|id| !id.is_empty());
+    let brought = draft.text(&Path::label(keys::SESSION)).filter(|id| !id.is_empty());
     brought
         .and_then(|id| {
-            SessionId::parse(&id).map_err(|error| draft.refuse(&label(keys::SESSION), error.to_string())).ok()
+            SessionId::parse(&id).map_err(|error| draft.refuse(&Path::label(keys::SESSION), error.to_string())).ok()
         })
         .or_else(|| request_uid.map(SessionId::derive))
 }

@@ -1,4 +1,5 @@
-//! What hardening does, as a table: the list below *is* the table, and each file beside it is one row.
+//! What hardening does, as a table: the list below *is* the table, and each file beside it is one row, but for
+//! `mount_path` and `owner`, which several rows ask.
 
 use std::fmt;
 
@@ -17,6 +18,7 @@ mod lifetime;
 mod marks;
 mod mount_path;
 mod mounts;
+mod owner;
 mod priority;
 mod privilege;
 mod probe_host;

@@ -76,7 +76,7 @@ impl Draft {
 
     /// Appends to a list, which is made where there is none; an item is not for telling.
     pub(crate) fn append(&mut self, list: &Path, value: Value) {
-        let end = find(&self.root, list).and_then(Value::as_array).map_or(0, Vec::len);
+        let end = self.items(list).len();
         self.insert(list, end, value);
     }
 
@@ -238,13 +238,6 @@ impl From<Quantity> for Setting {
     fn from(value: Quantity) -> Self {
         Self::Amount(value)
     }
-}
-
-fn find<'v>(root: &'v Value, path: &Path) -> Option<&'v Value> {
-    path.steps().iter().try_fold(root, |value, step| match step {
-        Step::Key(key) => value.as_object()?.get(key.as_ref()),
-        Step::Index(index) => value.as_array()?.get(*index),
-    })
 }
 
 fn find_mut<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {

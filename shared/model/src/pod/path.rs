@@ -22,6 +22,16 @@ impl Path {
         Self(Vec::new()).at(keys)
     }
 
+    /// The label of the pod.
+    pub(crate) fn label(key: &'static str) -> Self {
+        Self::of(&["metadata", "labels", key])
+    }
+
+    /// The annotation of the pod.
+    pub(crate) fn annotation(key: &'static str) -> Self {
+        Self::of(&["metadata", "annotations", key])
+    }
+
     /// The place that these keys lead to from here.
     pub(crate) fn at(&self, keys: &[&'static str]) -> Self {
         let mut steps = Vec::with_capacity(self.0.len() + keys.len());

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Draft, Path, path::Step};
+use super::{Container, Draft, List, Path, path::Step};
 use crate::quantity::Quantity;
 
 /// A step of a path that leads through something that is no object or no list.
@@ -32,6 +32,21 @@ impl Draft {
     /// A text.
     pub(crate) fn text(&mut self, path: &Path) -> Option<String> {
         self.read(path, "must be a string", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// Whether this text is there.
+    pub(crate) fn is(&mut self, path: &Path, text: &str) -> bool {
+        self.read(path, "must be a string", |value| value.as_str().map(|is| is == text)).unwrap_or(false)
+    }
+
+    /// Whether the list has an item of that name.
+    pub(crate) fn has_named(&mut self, list: &Path, name: &str) -> bool {
+        self.items(list).iter().any(|item| self.is(&item.at(&["name"]), name))
+    }
+
+    /// Whether this is an init container that runs beside the pod's containers.
+    pub(crate) fn is_native_sidecar(&mut self, container: &Container) -> bool {
+        container.list == List::InitContainers && self.is(&container.path.at(&["restartPolicy"]), "Always")
     }
 
     /// A quantity that is none too little: less than nothing is refused like any other garbage.

@@ -8,6 +8,8 @@
 //! A workload's template gets none of it: each of its pods does, when it is created. What its annotations say wrong is
 //! said of the template too.
 
+use serde_json::json;
+
 use self::{
     annotations::asked,
     parts::{BODY, VOLUME_TYPES, body_volume, container, resources, token_volumes},
@@ -16,13 +18,13 @@ use super::{Inject, Refuse, Rule, WebhookOnly, mount_path::is_covered};
 use crate::{
     harden::{Context, Occasion},
     keys,
-    pod::{Draft, Path},
+    pod::{Container, Draft, List, Path},
 };
 
 mod annotations;
 mod parts;
 
-pub(super) use parts::{CREDENTIALS, expected, identity_volume, is_fetch};
+pub(super) use parts::{CREDENTIALS, expected, identity_volume, is_called_fetch, is_fetch};
 
 pub(super) const RULE: Rule = Rule {
     name: "body",
@@ -59,21 +61,23 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         if !context.profile.volume_types.iter().any(|allowed| allowed == kind) {
             let message =
                 format!("takes a volume of type {kind}, which the profile does not allow; use another profile");
-            pod.refuse(&Path::of(&["metadata", "annotations", keys::BODY_URL]), message);
+            pod.refuse(&Path::annotation(keys::BODY_URL), message);
         }
-        if !is_named(pod, &volumes, volume["name"].as_str().unwrap_or_default()) {
+        if !pod.has_named(&volumes, volume["name"].as_str().unwrap_or_default()) {
             pod.append(&volumes, volume);
         }
     }
-    let inits = pod.items(&init);
-    let fetch = inits.iter().position(|at| pod.text(&at.at(&["name"])).as_deref() == Some(keys::FETCH_CONTAINER));
-    let place = fetch.unwrap_or_else(|| leading_sidecars(pod, &inits));
+    let all = pod.containers();
+    let inits: Vec<&Container> = all.iter().filter(|container| container.list == List::InitContainers).collect();
+    let fetch = inits.iter().position(|container| is_called_fetch(pod, container));
+    // Native sidecars that lead the list run before ours.
+    let place = fetch.unwrap_or_else(|| inits.iter().take_while(|container| pod.is_native_sidecar(container)).count());
     // Another webhook's container may have come before ours since, and stays there. Ours mounts the path already.
     let after = inits.into_iter().skip(place);
-    for container in after.chain(pod.items(&Path::of(&["spec", "containers"]))) {
+    for container in after.chain(all.iter().filter(|container| container.list == List::Containers)) {
         let path = &context.policy.bodies().path;
-        if !is_covered(pod, &container, path) {
-            pod.append(&container.at(&["volumeMounts"]), serde_json::json!({ "name": BODY, "mountPath": path }));
+        if !is_covered(pod, &container.path, path) {
+            pod.append(&container.path.at(&["volumeMounts"]), json!({ "name": BODY, "mountPath": path }));
         }
     }
     if fetch.is_none() {
@@ -81,17 +85,6 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         container["resources"] = resources(pod, context);
         pod.insert(&init, place, container);
     }
-}
-
-/// How many native sidecars stand before anything else.
-fn leading_sidecars(pod: &mut Draft, inits: &[Path]) -> usize {
-    inits.iter().take_while(|at| pod.text(&at.at(&["restartPolicy"])).as_deref() == Some("Always")).count()
-}
-
-/// Whether the list has an item of that name.
-fn is_named(pod: &mut Draft, list: &Path, name: &str) -> bool {
-    let items = pod.items(list);
-    items.iter().any(|item| pod.text(&item.at(&["name"])).as_deref() == Some(name))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ const PLACE: &str = "$(ENTRY)";
 const LONGEST: usize = 1024;
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
-    let field = Path::of(&["metadata", "annotations", keys::ENTRY]);
+    let field = Path::annotation(keys::ENTRY);
     let Some(entry) = pod.text(&field) else { return };
     if !is_inside(&entry) {
         let message = format!(

@@ -58,20 +58,20 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 fn windows(pod: &mut Draft, spec: &Path) {
     const ONLY_LINUX: &str = "asks for Windows, and sessions are hardened on Linux only; remove it";
     for system in [spec.at(&["os", "name"]), spec.at(&["nodeSelector", OS_LABEL])] {
-        if pod.text(&system).as_deref() == Some("windows") {
+        if pod.is(&system, "windows") {
             pod.refuse(&system, ONLY_LINUX);
         }
     }
     for term in scheduling::node_selector_terms(pod).concat() {
         for expression in pod.items(&term.at(&["matchExpressions"])) {
-            let is_about_systems = pod.text(&expression.at(&["key"])).as_deref() == Some(OS_LABEL);
+            let is_about_systems = pod.is(&expression.at(&["key"]), OS_LABEL);
             let with_windows = match pod.text(&expression.at(&["operator"])).as_deref() {
                 Some("In") => "windows",
                 Some("NotIn") => "linux",
                 _ => continue,
             };
             let values = pod.items(&expression.at(&["values"]));
-            if is_about_systems && values.iter().any(|value| pod.text(value).as_deref() == Some(with_windows)) {
+            if is_about_systems && values.iter().any(|value| pod.is(value, with_windows)) {
                 pod.refuse(&expression, ONLY_LINUX);
             }
         }

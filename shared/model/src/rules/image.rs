@@ -5,12 +5,11 @@
 //! A reference is judged in full, as a runtime reads it. One that is empty or missing is left to the API server, which
 //! refuses it. What a node's runtime makes of a short name by a search list of its own is for its operator to settle.
 
-use super::{But, Inject, Refuse, Rule, Tighten};
+use super::{But, Inject, Refuse, Rule, Tighten, body};
 use crate::{
     harden::{Context, Occasion},
     image::{has_digest, in_full},
-    keys,
-    pod::{Container, Draft, List, Path},
+    pod::{Container, Draft, Path},
     policy::{Images, image_matches},
 };
 
@@ -50,10 +49,9 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 /// Whether this is the init container that fetches bodies: its image is the operator's, whatever authors may use. That
 /// nobody else has the name is settled by [`super::reserved_names`]; a live pod may have an earlier version of the image.
 fn is_ours(pod: &mut Draft, container: &Container, context: &Context<'_>) -> bool {
-    container.list == List::InitContainers
-        && pod.text(&container.path.at(&["name"])).as_deref() == Some(keys::FETCH_CONTAINER)
+    body::is_called_fetch(pod, container)
         && (context.occasion == Occasion::Audit
-            || pod.text(&container.path.at(&["image"])).as_deref() == Some(context.policy.bodies().image.as_str()))
+            || pod.is(&container.path.at(&["image"]), &context.policy.bodies().image))
 }
 
 fn judge(pod: &mut Draft, holder: &Path, [reference, pull_policy]: [&'static str; 2], images: &Images) {

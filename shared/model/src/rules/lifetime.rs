@@ -5,7 +5,7 @@
 //! A probe's own grace counts like the pod's: a kubelet that waits for a container to end after a failed probe does not
 //! look at the deadline meanwhile, so the whole pod outlives it.
 
-use super::{Inject, Rule, Stated, Tighten};
+use super::{Inject, Rule, Stated, Tighten, owner::is_made_by_controller};
 use crate::{
     change::{Action, Told},
     harden::{Context, Occasion, Template},
@@ -56,28 +56,6 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         for container in pod.containers().iter() {
             restart_in_place(pod, container);
         }
-    }
-}
-
-/// Whether a Deployment's `ReplicaSet`, a Job or any other controller made the pod: it counts on its restart policy.
-pub(super) fn is_made_by_controller(pod: &mut Draft, context: &Context<'_>) -> bool {
-    if matches!(context.occasion, Occasion::Template(_)) {
-        return true;
-    }
-    let owners = pod.items(&Path::of(&["metadata", "ownerReferences"]));
-    owners.iter().any(|owner| pod.switch(&owner.at(&["controller"])) == Some(true) && makes_pods(pod, owner))
-}
-
-/// Whether an owner is of a kind that makes pods. Anybody may name any object as the controller of their pod, and one of
-/// Kubernetes' other kinds, such as a `ConfigMap`, is named only for what it lets the pod keep. A custom resource may
-/// well have a controller that makes pods.
-fn makes_pods(pod: &mut Draft, owner: &Path) -> bool {
-    let kind = pod.text(&owner.at(&["kind"])).unwrap_or_default();
-    let version = pod.text(&owner.at(&["apiVersion"])).unwrap_or_default();
-    match version.split_once('/').map_or("", |(group, _)| group) {
-        "" => kind == "ReplicationController",
-        "apps" | "batch" => true,
-        group => group.contains('.') && (!group.ends_with(".k8s.io") || group.ends_with(".x-k8s.io")),
     }
 }
 

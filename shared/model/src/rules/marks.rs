@@ -31,9 +31,9 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
-    let label = Path::of(&["metadata", "labels", keys::SESSION]);
+    let label = Path::label(keys::SESSION);
     match context.session {
-        Some(id) if pod.text(&label).as_deref() != Some(id.as_str()) => {
+        Some(id) if !pod.is(&label, id.as_str()) => {
             pod.write(&label, json!(id.as_str()), Action::Inject, Told::nothing);
         }
         None if context.occasion == Occasion::Audit => {
@@ -41,26 +41,25 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         }
         _ => {}
     }
-    let annotations = Path::of(&["metadata", "annotations"]);
     // The agent writes there later on.
     let is_trusted = context.user.is_some_and(|user| context.policy.trusted().iter().any(|name| name == user.name));
     if context.occasion != Occasion::Audit && !is_trusted {
-        pod.remove(&annotations.at(&[keys::ENDPOINTS]), Action::Tighten, Told::nothing);
+        pod.remove(&Path::annotation(keys::ENDPOINTS), Action::Tighten, Told::nothing);
     }
     // Of a template each pod gets marks of its own.
     if context.occasion == Occasion::Creation {
-        write_down(pod, context, &annotations);
+        write_down(pod, context);
     }
 }
 
-fn write_down(pod: &mut Draft, context: &Context<'_>, annotations: &Path) {
+fn write_down(pod: &mut Draft, context: &Context<'_>) {
     let hardened = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "profile": context.profile_name,
         "policy": context.policy.digest(),
     });
-    pod.stamp(&annotations.at(&[keys::HARDENED]), hardened.to_string());
-    let changes = annotations.at(&[keys::CHANGES]);
+    pod.stamp(&Path::annotation(keys::HARDENED), hardened.to_string());
+    let changes = Path::annotation(keys::CHANGES);
     let earlier = pod.text(&changes).and_then(|text| Record::read(&text)).unwrap_or_default();
     let record = earlier.with(pod.changes());
     pod.stamp(&changes, record.to_string());

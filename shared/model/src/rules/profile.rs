@@ -2,7 +2,7 @@
 //! | --- | --- | --- |
 //! | profile | only whom the policy lets use it, by namespace, user name and group; for a pod that a controller makes only the namespace counts, since the user is the controller | refuse |
 
-use super::{Refuse, Rule, Stated, lifetime::is_made_by_controller};
+use super::{Refuse, Rule, Stated, owner::is_made_by_controller};
 use crate::{
     glob::matches,
     harden::Context,
@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let allow = &context.profile.allow;
-    let field = Path::of(&["metadata", "labels", keys::PROFILE]);
+    let field = Path::label(keys::PROFILE);
     let name = context.profile_name;
     if !allow.namespaces.is_empty() && !allow.namespaces.iter().any(|glob| matches(glob, context.namespace)) {
         pod.refuse(&field, format!("profile `{name}` may not be used in this namespace; use another profile"));

@@ -32,9 +32,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     }
     let gates = Path::of(&["spec", "readinessGates"]);
     let items = pod.items(&gates);
-    let is_there =
-        items.iter().any(|gate| pod.text(&gate.at(&["conditionType"])).as_deref() == Some(keys::ROUTE_REACHABLE));
-    if !is_there {
+    if !items.iter().any(|gate| pod.is(&gate.at(&["conditionType"]), keys::ROUTE_REACHABLE)) {
         pod.append(&gates, json!({ "conditionType": keys::ROUTE_REACHABLE }));
     }
 }

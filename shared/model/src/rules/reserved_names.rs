@@ -26,12 +26,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
-    let is_fetch_container = |pod: &mut Draft, container: &Container| {
-        container.list == List::InitContainers
-            && pod.text(&container.path.at(&["name"])).as_deref() == Some(keys::FETCH_CONTAINER)
-    };
     for container in pod.containers().iter() {
-        if !is_fetch_container(pod, container) {
+        if !body::is_called_fetch(pod, container) {
             refuse_credentials(pod, container);
         }
     }

@@ -164,9 +164,7 @@ fn claims(pod: &mut Draft, claims: &Path, profile: &Profile) {
 fn run_together(pod: &mut Draft) -> u32 {
     let mut together = 0;
     for container in pod.containers().iter() {
-        let is_sidecar = container.list == List::InitContainers
-            && pod.text(&container.path.at(&["restartPolicy"])).as_deref() == Some("Always");
-        together += u32::from(container.list == List::Containers || is_sidecar);
+        together += u32::from(container.list == List::Containers || pod.is_native_sidecar(container));
     }
     together
 }

@@ -8,7 +8,7 @@
 
 use serde_json::json;
 
-use super::{But, Inject, Refuse, Rule};
+use super::{But, Inject, Refuse, Rule, owner::is_made_by_daemon_set};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -34,10 +34,6 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The only field of a node that `matchFields` can choose by.
 const NODE_NAME: &str = "metadata.name";
-
-/// As whom the `DaemonSet` controller creates pods, with credentials of its own and without.
-const DAEMON_SET_CONTROLLERS: [&str; 2] =
-    ["system:serviceaccount:kube-system:daemon-set-controller", "system:kube-controller-manager"];
 
 const UNLISTED_LABEL: &str = "chooses nodes by a label that the profile does not list; remove it";
 
@@ -136,24 +132,10 @@ fn node_selector_term(pod: &mut Draft, term: &Path, is_listed: &dyn Fn(&str) -> 
     }
     for field in pod.items(&term.at(&["matchFields"])) {
         let key = field.at(&["key"]);
-        if !(may_name_a_node && pod.text(&key).as_deref() == Some(NODE_NAME)) {
+        if !(may_name_a_node && pod.is(&key, NODE_NAME)) {
             pod.refuse(&key, "chooses a node by its name; remove it");
         }
     }
-}
-
-/// Whether the `DaemonSet` controller made the pod, for the node that it names. An owner alone proves nothing where a
-/// pod is created, since anybody may name any; of a live pod no more is known.
-pub(super) fn is_made_by_daemon_set(pod: &mut Draft, context: &Context<'_>) -> bool {
-    if context.user.is_some_and(|user| !DAEMON_SET_CONTROLLERS.contains(&user.name)) {
-        return false;
-    }
-    let owners = pod.items(&Path::of(&["metadata", "ownerReferences"]));
-    owners.iter().any(|owner| {
-        pod.switch(&owner.at(&["controller"])) == Some(true)
-            && pod.text(&owner.at(&["kind"])).as_deref() == Some("DaemonSet")
-            && pod.text(&owner.at(&["apiVersion"])).is_some_and(|version| version.starts_with("apps/"))
-    })
 }
 
 #[cfg(test)]

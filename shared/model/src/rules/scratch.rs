@@ -53,7 +53,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
             }
         }
         let volumes = Path::of(&["spec", "volumes"]);
-        if is_mounted && !is_named(pod, &volumes, &volume_name(scratch)) {
+        if is_mounted && !pod.has_named(&volumes, &volume_name(scratch)) {
             pod.append(&volumes, volume(scratch));
         }
     }
@@ -79,17 +79,11 @@ fn mount(pod: &mut Draft, container: &Container, scratch: &Scratch) {
     pod.append(&mounts, mount);
     let env = container.path.at(&["env"]);
     for (variable, place) in &scratch.env {
-        if !is_named(pod, &env, variable) {
+        if !pod.has_named(&env, variable) {
             let value = if place.is_empty() { scratch.path.clone() } else { format!("{}/{place}", scratch.path) };
             pod.append(&env, json!({ "name": variable, "value": value }));
         }
     }
-}
-
-/// Whether the list has an item of that name.
-fn is_named(pod: &mut Draft, list: &Path, name: &str) -> bool {
-    let items = pod.items(list);
-    items.iter().any(|item| pod.text(&item.at(&["name"])).as_deref() == Some(name))
 }
 
 #[cfg(test)]

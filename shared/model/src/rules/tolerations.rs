@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Inject, Rule, Tighten, WebhookOnly, scheduling};
+use super::{Inject, Rule, Tighten, WebhookOnly, owner::is_made_by_daemon_set, scheduling};
 use crate::{
     change::{Action, Told},
     harden::{Context, Occasion},
@@ -59,7 +59,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let wanted: Vec<Toleration> = scheduling.tolerations.iter().map(Toleration::of).collect();
     let of_class = scheduling::runtime_class(pod, scheduling).map_or(&[][..], |class| &class.tolerations);
     let listed: Vec<Toleration> = scheduling.allowed_tolerations.iter().chain(of_class).map(Toleration::of).collect();
-    let of_daemon_set = scheduling::is_made_by_daemon_set(pod, context);
+    let of_daemon_set = is_made_by_daemon_set(pod, context);
     let list = Path::of(&["spec", "tolerations"]);
     let (mut kept, mut removed) = (Vec::new(), Vec::new());
     for (index, item) in pod.items(&list).iter().enumerate() {

@@ -29,7 +29,7 @@ const LONGEST_NAME: usize = 253;
 /// The body that the annotations ask for, if any; or what is wrong with them, by field, and what to do.
 pub(super) fn asked(pod: &mut Draft, context: &Context<'_>) -> Result<Option<Delivery>, Vec<(Path, String)>> {
     let [url_field, digest_field, secret_field] =
-        [keys::BODY_URL, keys::BODY_SHA256, keys::BODY_TOKEN_SECRET].map(annotation);
+        [keys::BODY_URL, keys::BODY_SHA256, keys::BODY_TOKEN_SECRET].map(Path::annotation);
     let (digest, token_secret) = (pod.text(&digest_field), pod.text(&secret_field));
     let Some(url) = pod.text(&url_field) else {
         let message = format!("means nothing without {}; add that, or remove this", keys::BODY_URL);
@@ -59,10 +59,6 @@ pub(super) fn asked(pod: &mut Draft, context: &Context<'_>) -> Result<Option<Del
         }
         _ => Err(problems),
     }
-}
-
-fn annotation(key: &'static str) -> Path {
-    Path::of(&["metadata", "annotations", key])
 }
 
 fn check_url(url: &str) -> Result<(), String> {

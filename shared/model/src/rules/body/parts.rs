@@ -9,7 +9,7 @@ use super::{
 use crate::{
     harden::Context,
     keys,
-    pod::{Draft, Path},
+    pod::{Container, Draft, List, Path},
     policy::{Bodies, DefaultRequest},
     quantity::Quantity,
 };
@@ -86,6 +86,11 @@ pub(super) fn container(delivery: &Delivery, context: &Context<'_>) -> Value {
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     })
+}
+
+/// Whether this container has the name of that one, and stands where it would.
+pub(crate) fn is_called_fetch(pod: &mut Draft, container: &Container) -> bool {
+    container.list == List::InitContainers && pod.is(&container.path.at(&["name"]), keys::FETCH_CONTAINER)
 }
 
 /// Whether this is that container, whatever came to it on its way through an API server. Its resources are held by the
