@@ -1,5 +1,5 @@
 //! What hardening does, as a table: the list below *is* the table, and each file beside it is one row, but for
-//! `mount_path` and `owner`, which several rows ask.
+//! `mount_path` and `owner`, which several rules ask.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! `docs/rules.md` says what the table of rules says: it is written from the table and from the row that each rule's file
-//! opens with, and this test keeps it current.
+//! `docs/rules.md` says what the table of rules says: it is written from the table and from the first paragraph of each
+//! rule's file, and this test keeps it current.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -16,14 +16,13 @@ fn path(below: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
 }
 
-/// The row that the rule's file opens with, as a sentence.
-fn row(rule: &Rule) -> String {
+/// What a rule demands: the first paragraph of its file.
+fn demand(rule: &Rule) -> String {
     let file = path(&format!("src/rules/{}.rs", rule.name.replace('-', "_")));
     let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let row = source.lines().nth(2).and_then(|line| line.strip_prefix("//! | ")).unwrap_or_default();
-    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    let [what, must_be, _, ""] = cells[..] else { panic!("{}: its third line is no row of three", file.display()) };
-    if must_be.is_empty() { format!("{what}.") } else { format!("{what}: {must_be}.") }
+    let lines: Vec<&str> = source.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+    assert!(!lines.is_empty(), "{}: it does not begin with what it demands", file.display());
+    lines.join(" ")
 }
 
 fn may(rule: &Rule) -> String {
@@ -59,7 +58,7 @@ fn page() -> String {
         writeln!(page, "| [{name}](#{name}) | {holds} | {} |", may(rule)).unwrap();
     }
     for rule in RULES {
-        write!(page, "\n### {}\n\n{}\n\n", rule.name, row(rule)).unwrap();
+        write!(page, "\n### {}\n\n{}\n\n", rule.name, demand(rule)).unwrap();
         writeln!(page, "* May {}.", may(rule)).unwrap();
         writeln!(page, "* Admission policies in the API server {}.", policies(rule)).unwrap();
         let audited = if rule.audits { "Live pods are audited by it." } else { "Settled when a pod is created." };

@@ -1,6 +1,7 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | body | init container `cofferdam-fetch`, before the author's own init containers, after native sidecars that already lead the list (a mesh's proxy must run first); hardened and limited like the rest; the directory that it fills is mounted in every container after it, unless that one mounts the path itself. The body's token is in a Secret, and reaches no other container; nor does the pod's identity, which only a body with a token asks for | inject/refuse |
+//! body: init container `cofferdam-fetch`, before the author's own init containers, after native sidecars that already
+//! lead the list (a mesh's proxy must run first); hardened and limited like the rest; the directory that it fills is
+//! mounted in every container after it, unless that one mounts the path itself. The body's token is in a Secret, and
+//! reaches no other container; nor does the pod's identity, which only a body with a token asks for.
 //!
 //! What is put in is complete in itself, since this rule runs after those that would harden it: on a second pass they
 //! find nothing to do. Whether a container of that name is ours is told by [`super::reserved_names`], by its content.

@@ -1,6 +1,6 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | command | where the profile has one with a place for the entry (`$(ENTRY)`), the pod names an entry (`cofferdam.dev/entry`) and its first container sets neither command nor arguments: filled in. Everything else of what runs is the creator's. An entry that leads out of the body is refused | inject/refuse |
+//! command: where the profile has one with a place for the entry (`$(ENTRY)`), the pod names an entry
+//! (`cofferdam.dev/entry`) and its first container sets neither command nor arguments: filled in. Everything else of
+//! what runs is the creator's. An entry that leads out of the body is refused.
 //!
 //! A workload's template gets none: each of its pods does, when it is created.
 

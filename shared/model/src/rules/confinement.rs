@@ -1,6 +1,6 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | AppArmor, SELinux, procMount | never Unconfined, no own SELinux user or role or type outside the restricted list, procMount Default. AppArmor is not injected by default: a kubelet without it refuses the pod (profile switch `appArmor: inject`) | tighten |
+//! AppArmor, SELinux, procMount: never Unconfined, no own SELinux user or role or type outside the restricted list,
+//! procMount Default. AppArmor is not injected by default: a kubelet without it refuses the pod (profile switch
+//! `appArmor: inject`).
 
 use serde_json::Value;
 

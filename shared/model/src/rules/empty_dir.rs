@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | emptyDir | the author's too: `sizeLimit` ≤ the ephemeral ceiling, with `medium: Memory` ≤ the memory ceiling; HugePages refused | inject/tighten |
+//! emptyDir: the author's too: `sizeLimit` ≤ the ephemeral ceiling, with `medium: Memory` ≤ the memory ceiling;
+//! HugePages refused.
 
 use super::{Inject, Refuse, Rule, Stated, Tighten};
 use crate::{

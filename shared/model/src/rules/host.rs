@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | host namespaces, hostPort, unsafe sysctls (`/` and `.` spellings; allowed are those that Kubernetes calls safe, or the profile's list), nodeName set by the author, Windows, `hostProcess`, volumeDevices | | refuse |
+//! host namespaces, hostPort, unsafe sysctls (`/` and `.` spellings; allowed are those that Kubernetes calls safe, or
+//! the profile's list), nodeName set by the author, Windows, `hostProcess`, volumeDevices.
 //!
 //! Who asks for these needs them: taking them away would start something else than was asked for.
 

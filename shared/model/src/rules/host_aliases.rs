@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | hostAliases | none where the profile says so | refuse |
+//! hostAliases: none where the profile says so.
 
 use super::{Refuse, Rule, Stated};
 use crate::{

@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | hostUsers | false where the profile says so; an author's `true` then goes | inject/tighten |
+//! hostUsers: false where the profile says so; an author's `true` then goes.
 
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{

@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | image | allowed list (globs, digest-only option), for image volumes and ephemeral containers as well; pull policy | tighten/refuse |
+//! image: allowed list (globs, digest-only option), for image volumes and ephemeral containers as well; pull policy.
 //!
 //! A reference is judged in full, as a runtime reads it. One that is empty or missing is left to the API server, which
 //! refuses it. What a node's runtime makes of a short name by a search list of its own is for its operator to settle.

@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | imagePullSecrets | the profile's, added to the author's | inject |
+//! imagePullSecrets: the profile's, added to the author's.
 //!
 //! Not in a template: the API server gives a pod its service account's secrets only where it brings none, and does so
 //! before any webhook sees it.

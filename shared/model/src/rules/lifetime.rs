@@ -1,6 +1,6 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | lifetime | activeDeadlineSeconds ≤ ceiling; terminationGracePeriodSeconds ≤ 30 (a kubelet waits that long after the deadline); restartPolicy Never unless a controller owns the pod, and then no container-level restart rules either; native sidecars keep `Always` | inject/tighten |
+//! lifetime: activeDeadlineSeconds ≤ ceiling; terminationGracePeriodSeconds ≤ 30 (a kubelet waits that long after the
+//! deadline); restartPolicy Never unless a controller owns the pod, and then no container-level restart rules either;
+//! native sidecars keep `Always`.
 //!
 //! A probe's own grace counts like the pod's: a kubelet that waits for a container to end after a failed probe does not
 //! look at the deadline meanwhile, so the whole pod outlives it.

@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | our own labels and annotations | the session id where the pod brings none; `cofferdam.dev/hardened`, `cofferdam.dev/changes` written; `cofferdam.dev/endpoints` belongs to the agent and is removed | inject/tighten |
+//! our own labels and annotations: the session id where the pod brings none; `cofferdam.dev/hardened`,
+//! `cofferdam.dev/changes` written; `cofferdam.dev/endpoints` belongs to the agent and is removed.
 //!
 //! Runs last: it writes down what the other rules did. The marks are for people; no rule ever believes them. On a
 //! second pass `changes` is carried on if it reads as ours, so that a pass which changes nothing leaves no trace.

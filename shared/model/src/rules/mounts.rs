@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | mountPropagation, subPath, subPathExpr | None; within the mount | tighten/refuse |
+//! mountPropagation, subPath, subPathExpr: None; within the mount.
 //!
 //! What a `$(VARIABLE)` of a subPathExpr stands for is known to the kubelet alone; it looks at the expanded path in the
 //! same way and does not start the container.

@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | priority | at most the profile's `maxPriority`; a priority class is judged by what it resolved to, since a cluster's default may have put it there | refuse |
+//! priority: at most the profile's `maxPriority`; a priority class is judged by what it resolved to, since a cluster's
+//! default may have put it there.
 //!
 //! The API server resolves a class before any webhook sees the pod; a file or a template has no number yet, and its pods
 //! are judged when they are created.

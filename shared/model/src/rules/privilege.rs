@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | allowPrivilegeEscalation, privileged, capabilities | false; false; drop exactly `ALL`, add nothing (names compared case-insensitively, `CAP_` or not) | inject/tighten |
+//! allowPrivilegeEscalation, privileged, capabilities: false; false; drop exactly `ALL`, add nothing (names compared
+//! case-insensitively, `CAP_` or not).
 
 use serde_json::json;
 

@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | probe and lifecycle `host` fields | removed | tighten |
+//! probe and lifecycle `host` fields: removed.
 //!
 //! A kubelet asks from the node, past every NetworkPolicy, and tells by the pod's readiness whether it was answered.
 //! Without a host it asks the pod. A `Host` header only names what the pod is asked for, and stays.

@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | profile | only whom the policy lets use it, by namespace, user name and group; for a pod that a controller makes only the namespace counts, since the user is the controller | refuse |
+//! profile: only whom the policy lets use it, by namespace, user name and group; for a pod that a controller makes only
+//! the namespace counts, since the user is the controller.
 
 use super::{Refuse, Rule, Stated, owner::is_made_by_controller};
 use crate::{

@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | readOnlyRootFilesystem | true | inject/tighten |
+//! readOnlyRootFilesystem: true.
 //!
 //! Directories that programs write to come back as scratch volumes, by [`super::scratch`].
 

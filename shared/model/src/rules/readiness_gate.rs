@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | readiness gate | `cofferdam.dev/RouteReachable`, where routing is on (a base domain is set and the mode is not `none`), unless the profile switches it off | inject |
+//! readiness gate: `cofferdam.dev/RouteReachable`, where routing is on (a base domain is set and the mode is not
+//! `none`), unless the profile switches it off.
 //!
 //! A workload's template gets none: each of its pods does, when it is created.
 

@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | names that begin with `cofferdam-` | ours: recognised by content on a second pass, refused otherwise. The volumes with the body's token and the pod's identity are mounted by `cofferdam-fetch` alone | refuse |
+//! names that begin with `cofferdam-`: ours: recognised by content on a second pass, refused otherwise. The volumes
+//! with the body's token and the pod's identity are mounted by `cofferdam-fetch` alone.
 //!
 //! What is ours is what the pod's annotations and the policy ask for now. A live pod may have been made by an earlier
 //! policy or version, so of that one only the mounts are looked at.

@@ -1,6 +1,9 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | resources | cpu, memory, ephemeral-storage: limits ≤ ceiling, requests ≤ limits, on every container and init container; for a resource that the pod sets at pod level none is injected on containers (the sum would be invalid) and the pod's is clamped to the pod's ceiling; one that it only requests there is limited there to what its containers would get, unless they all have limits; zero means unlimited to a kubelet and counts as missing; other resource names and `resourceClaims` only if the profile lists them, else refused; garbage or negative refused; nothing of it on ephemeral containers (the API forbids it) | inject/tighten |
+//! resources: cpu, memory, ephemeral-storage: limits ≤ ceiling, requests ≤ limits, on every container and init
+//! container; for a resource that the pod sets at pod level none is injected on containers (the sum would be invalid)
+//! and the pod's is clamped to the pod's ceiling; one that it only requests there is limited there to what its
+//! containers would get, unless they all have limits; zero means unlimited to a kubelet and counts as missing; other
+//! resource names and `resourceClaims` only if the profile lists them, else refused; garbage or negative refused;
+//! nothing of it on ephemeral containers (the API forbids it).
 //!
 //! A pod has ceilings too: so many containers that run together, and so many times a container's ceiling in sum. Since
 //! no limit exceeds its ceiling and the sum holds as many ceilings as containers may run, counting them is enough.

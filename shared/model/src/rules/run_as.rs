@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | runAsNonRoot, runAsUser/Group, fsGroup, supplementalGroups | true; 1000/1000/1000 unless the pod says another non-zero; no 0 anywhere; supplementalGroupsPolicy Strict where the profile says so | inject/tighten |
+//! runAsNonRoot, runAsUser/Group, fsGroup, supplementalGroups: true; 1000/1000/1000 unless the pod says another
+//! non-zero; no 0 anywhere; supplementalGroupsPolicy Strict where the profile says so.
 
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{

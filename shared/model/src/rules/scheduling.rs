@@ -1,6 +1,6 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | runtimeClassName, schedulerName, nodeSelector, node affinity | runtime class and node selector from the profile; an author's runtime class, scheduler, or label in a node selector or node affinity only if listed; a runtime class's own selector and a DaemonSet's choice of node are accepted | inject/refuse |
+//! runtimeClassName, schedulerName, nodeSelector, node affinity: runtime class and node selector from the profile; an
+//! author's runtime class, scheduler, or label in a node selector or node affinity only if listed; a runtime class's
+//! own selector and a DaemonSet's choice of node are accepted.
 //!
 //! What `RuntimeClass`'s admission plugin puts in is there already, or comes when it runs again after our patch; so only
 //! the name is injected. A node selector of a namespace (`PodNodeSelector`) looks like an author's: its labels have to

@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | caches and scratch | one sized emptyDir per cache of the profile, mounted with its env in every container and init container that we make read-only, unless it already mounts that path; an env variable that the author set stays | inject |
+//! caches and scratch: one sized emptyDir per cache of the profile, mounted with its env in every container and init
+//! container that we make read-only, unless it already mounts that path; an env variable that the author set stays.
 //!
 //! Every user can write there, whatever its number. A kubelet makes the directory of an emptyDir `0777`, gives it to the
 //! pod's `fsGroup` with the set-group-ID bit, and makes the directory of a `subPath` with the mode of the one around it,

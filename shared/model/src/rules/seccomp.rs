@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | seccomp | RuntimeDefault at the pod, and no weaker one anywhere, unless a listed Localhost profile; field or legacy annotation | inject/tighten |
+//! seccomp: RuntimeDefault at the pod, and no weaker one anywhere, unless a listed Localhost profile; field or legacy
+//! annotation.
 
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{

@@ -1,6 +1,6 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | service account token | automount false, **and** the already-injected token volume and its mounts removed; `serviceAccountToken` and `podCertificate` sources removed from the author's projected volumes, but for audiences that the profile lists (a mesh's; the API server's own never) | tighten |
+//! service account token: automount false, **and** the already-injected token volume and its mounts removed;
+//! `serviceAccountToken` and `podCertificate` sources removed from the author's projected volumes, but for audiences
+//! that the profile lists (a mesh's; the API server's own never).
 //!
 //! The `ServiceAccount` plugin runs before any webhook, so its volume is already there; nobody asked for it. One that an
 //! author copied to the letter cannot be told from it.

@@ -1,6 +1,4 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | enableServiceLinks, shareProcessNamespace | false | inject/tighten |
+//! enableServiceLinks, shareProcessNamespace: false.
 //!
 //! Service links put the addresses of every Service of the namespace into the environment: other sessions' too.
 

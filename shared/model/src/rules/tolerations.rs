@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | tolerations | the profile's put in; others than those that it lists removed; what in-tree plugins wrote is accepted: the two default ones, memory pressure, a `RuntimeClass`'s own, a DaemonSet's `node.kubernetes.io/*` | inject/tighten |
+//! tolerations: the profile's put in; others than those that it lists removed; what in-tree plugins wrote is accepted:
+//! the two default ones, memory pressure, a `RuntimeClass`'s own, a DaemonSet's `node.kubernetes.io/*`.
 //!
 //! One that is narrower than a listed one passes, and one that a broader one stands for is not put in: the API server's
 //! own plugins merge tolerations in that way when they run again after our patch.

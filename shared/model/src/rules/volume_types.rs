@@ -1,6 +1,5 @@
-//! | what | rule | action |
-//! | --- | --- | --- |
-//! | volume types | an allow list per profile; by default those of PodSecurity `restricted`. Whatever is not on it, known to us or not, is refused | refuse |
+//! volume types: an allow list per profile; by default those of PodSecurity `restricted`. Whatever is not on it, known
+//! to us or not, is refused.
 
 use super::{Refuse, Rule, Stated};
 use crate::{
