@@ -4,4 +4,5 @@
 mod admission_policies;
 mod certificate_renewal;
 mod demo_on_current;
+mod policy_reload;
 mod webhook_faults;

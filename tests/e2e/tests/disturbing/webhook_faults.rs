@@ -35,27 +35,83 @@ fn both_replicas_serve(stage: &Stage) {
     system(stage, &["rollout", "status", "deployment/cofferdam-webhook", "--timeout=120s"]);
 }
 
+/// Does something while no replica is there.
+fn without_webhook<T>(stage: &Stage, work: impl FnOnce() -> T) -> T {
+    system(stage, &["scale", "deployment/cofferdam-webhook", "--replicas=0"]);
+    system(stage, &["wait", "--for=delete", "pod", REPLICAS, "--timeout=120s"]);
+    let result = work();
+    system(stage, &["scale", "deployment/cofferdam-webhook", "--replicas=2"]);
+    both_replicas_serve(stage);
+    result
+}
+
 #[test]
 fn without_a_webhook_sessions_are_refused_and_other_namespaces_go_on() {
     let (stage, _turn) = stage();
     let sessions = stage.namespace("down-enforced", Sessions::Enforced);
     let ordinary = stage.namespace("down-ordinary", Sessions::None);
-    system(stage, &["scale", "deployment/cofferdam-webhook", "--replicas=0"]);
-    system(stage, &["wait", "--for=delete", "pod", REPLICAS, "--timeout=120s"]);
+    let warned = stage.namespace("down-warn", Sessions::Warn);
     let image = format!("--image={FIXTURE}");
     let run = ["run", "late", &image, "--restart=Never", "--", "status"];
-    let refused = sessions.ask(run, "").unwrap();
-    let labelled = ordinary.ask(["run", "labelled", &image, "--labels=cofferdam.dev/session="], "").unwrap();
-    let plain = ordinary.ask(run, "");
-    system(stage, &["scale", "deployment/cofferdam-webhook", "--replicas=2"]);
+    let (refused, labelled, others, workload) = without_webhook(stage, || {
+        let refused = sessions.ask(run, "").unwrap();
+        let labelled = ordinary.ask(["run", "labelled", &image, "--labels=cofferdam.dev/session="], "").unwrap();
+        // Who is only told something is not held up by nobody telling it.
+        let workload = sessions.ask(["create", "deployment", "late", &image, "--replicas=0"], "").unwrap();
+        (refused, labelled, [ordinary.ask(run, "").unwrap(), warned.ask(run, "").unwrap()], workload)
+    });
     for answer in [refused, labelled] {
         assert!(!answer.success && answer.stderr.contains("failed calling webhook"), "{answer:?}");
     }
-    assert!(plain.unwrap().success);
+    for answer in others {
+        assert!(answer.success, "{answer:?}");
+    }
+    assert!(workload.success, "{workload:?}");
     ordinary.succeeded("late").unwrap();
-    both_replicas_serve(stage);
+    warned.succeeded("late").unwrap();
     until("sessions are admitted again", PATIENCE, || sessions.run(run)).unwrap();
     sessions.succeeded("late").unwrap();
+}
+
+#[test]
+fn b26_without_a_webhook_running_sessions_go_on_and_end() {
+    let (stage, _turn) = stage();
+    let sessions = stage.namespace("down-running", Sessions::Enforced);
+    let image = format!("--image={FIXTURE}");
+    for name in ["kept", "ended"] {
+        sessions.run(["run", name, &image, "--", "listen", "--port", "9000"]).unwrap();
+        sessions.ready(name).unwrap();
+    }
+    let finalizers = |value: &str| format!("{{\"metadata\":{{\"finalizers\":{value}}}}}");
+    let (held, freed) = (finalizers("[\"cofferdam.test/held\"]"), finalizers("null"));
+    let condition = r#"{"status":{"conditions":[{"type":"cofferdam.test/Seen","status":"True"}]}}"#;
+    let deadline = r#"{"spec":{"activeDeadlineSeconds":600}}"#;
+    let everywhere = r#"[{"op":"add","path":"/spec/tolerations/-","value":{"operator":"Exists"}}]"#;
+    let cpu = r#"{"spec":{"containers":[{"name":"kept","resources":{"limits":{"cpu":"400m"}}}]}}"#;
+    let (harmless, loosening) = without_webhook(stage, || {
+        let harmless: [&[&str]; 6] = [
+            &["label", "pod", "kept", "team=blue"],
+            &["patch", "pod", "kept", "--patch", &held],
+            &["patch", "pod", "kept", "--patch", &freed],
+            &["patch", "pod", "kept", "--subresource=status", "--patch", condition],
+            &["patch", "pod", "kept", "--patch", deadline],
+            &["delete", "pod", "ended", "--timeout=120s"],
+        ];
+        let loosening: [&[&str]; 4] = [
+            &["set", "image", "pod/kept", "kept=cofferdam.test/other:1"],
+            &["patch", "pod", "kept", "--type=json", "--patch", everywhere],
+            &["patch", "pod", "kept", "--subresource=resize", "--patch", cpu],
+            &["debug", "kept", &image, "--", "status"],
+        ];
+        let ask = |words: &&[&str]| sessions.ask(words.iter().copied(), "").unwrap();
+        (harmless.iter().map(ask).collect::<Vec<_>>(), loosening.iter().map(ask).collect::<Vec<_>>())
+    });
+    for answer in harmless {
+        assert!(answer.success, "{answer:?}");
+    }
+    for answer in loosening {
+        assert!(!answer.success && answer.stderr.contains("failed calling webhook"), "{answer:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod admission;
 mod as_said;
 mod controllers;
+mod debugging;
 mod fs_group;
 #[path = "../loosened/loosened.rs"]
 #[expect(dead_code, reason = "what only the tests of the admission policies ask for")]
@@ -12,3 +13,5 @@ mod manifests;
 mod scratch;
 mod session;
 mod software;
+mod telling;
+mod updates;
