@@ -6,9 +6,10 @@
 use serde_json::Value;
 
 use crate::{
-    harden::{Occasion, Reason, walk},
+    harden::{Occasion, walk},
     pod::{Draft, Finding},
     policy::Policy,
+    refusal::Reason,
 };
 
 /// What keeps a live pod from being a hardened session: each field that hardening would change or refuse, with the rule

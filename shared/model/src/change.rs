@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::quantity::Quantity;
+use crate::{pod::below, quantity::Quantity};
 
 /// Longest text that is told; the API's own words and quantities are shorter.
 const LONGEST_TOLD: usize = 32;
@@ -36,6 +36,13 @@ pub struct Change {
 }
 
 impl Change {
+    /// The same, for whoever sees the object that the pod stands in, at `at`, such as `spec.template`; empty for the pod
+    /// alone.
+    #[must_use]
+    pub fn below(&self, at: &str) -> Self {
+        Self { path: below(at, &self.path), ..self.clone() }
+    }
+
     /// What a line about it says behind the path.
     pub(crate) fn outcome(&self) -> String {
         let old = self.old.as_ref().map_or_else(String::new, |old| format!(" {old},"));
@@ -45,6 +52,11 @@ impl Change {
         );
         format!(":{old} {now} ({})", self.rule)
     }
+}
+
+/// Those of the changes that their author is told of.
+pub(crate) fn tightened(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    changes.iter().filter(|change| change.action == Action::Tighten)
 }
 
 /// One line: the path, the old and the new value as far as they may be told, and the rule.

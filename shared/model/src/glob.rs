@@ -1,4 +1,4 @@
-//! Patterns in which `*` stands for any text.
+//! Patterns in which `*` stands for any text, and the same patterns as regular expressions for admission policies.
 
 /// Whether the whole text fits the pattern; without a `*`, whether they are the same.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
@@ -19,9 +19,37 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     true
 }
 
+/// The pattern as an RE2 regular expression, to be anchored and read with `.` standing for any character.
+pub(crate) fn regex(pattern: &str) -> String {
+    escaped(pattern).replace(r"\*", ".*")
+}
+
+/// A text as a regular expression that means this text.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if r"\.+*?()|[]{}^$".contains(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use proptest::prelude::*;
+    use regex::Regex;
+
+    use super::{matches, regex};
+
+    proptest! {
+        #[test]
+        fn the_regular_expression_means_the_same(pattern in "[ab.*]{0,5}", text in "[ab.]{0,6}") {
+            let regex = Regex::new(&format!("^(?s:{})$", regex(&pattern))).unwrap();
+            prop_assert_eq!(matches(&pattern, &text), regex.is_match(&text), "{}", regex);
+        }
+    }
 
     #[test]
     fn a_star_stands_for_any_text_and_everything_else_for_itself() {

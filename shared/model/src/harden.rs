@@ -4,16 +4,14 @@ use serde_json::Value;
 
 use crate::{
     audit::loosened,
+    change::{Change, tightened},
     keys,
     pod::{Draft, List, Path},
-    policy::{Policy, Profile, nearest},
+    policy::{Policy, Profile, did_you_mean},
+    refusal::Refusal,
     rules::RULES,
     session::SessionId,
     warning::{advice, warnings},
-};
-pub use crate::{
-    change::{Action, Change, Told},
-    refusal::{Reason, Refusal},
 };
 
 /// Which webhook entry brought the pod.
@@ -139,6 +137,13 @@ pub struct Hardened {
     pub session: Option<SessionId>,
     /// The name of the profile it was hardened by.
     pub profile: String,
+}
+
+impl Hardened {
+    /// The changes that the author is told of.
+    pub fn tightened(&self) -> impl Iterator<Item = &Change> {
+        tightened(&self.changes)
+    }
 }
 
 /// What would become of a pod.
@@ -307,10 +312,8 @@ fn session_id(draft: &mut Draft, request_uid: Option<&str>) -> Option<SessionId>
 }
 
 fn unknown_profile(name: &str, policy: &Policy) -> String {
-    let hint = nearest(name, policy.profile_names()).map_or_else(
-        || format!("there are: {}", policy.profile_names().collect::<Vec<_>>().join(", ")),
-        |near| format!("did you mean `{near}`?"),
-    );
+    let all = || format!("there are: {}", policy.profile_names().collect::<Vec<_>>().join(", "));
+    let hint = did_you_mean(name, policy.profile_names(), all);
     format!("names no profile of the policy; {hint}")
 }
 

@@ -4,20 +4,19 @@
 
 use std::borrow::Cow;
 
-const DEFAULT_REGISTRY: &str = "docker.io";
+pub(crate) const DEFAULT_REGISTRY: &str = "docker.io";
 
 /// What the default registry was once called.
-const LEGACY_REGISTRY: &str = "index.docker.io";
+pub(crate) const LEGACY_REGISTRY: &str = "index.docker.io";
 
 /// Where the default registry keeps names of one part.
-const OFFICIAL: &str = "library/";
+pub(crate) const OFFICIAL: &str = "library/";
 
 /// The reference with its registry, its whole name and a version: `docker.io/library/python:latest` for `python`.
 ///
 /// `sha256:…` without a name stays as it is: a runtime takes it for the id of an image that happens to be on the node,
 /// whatever its name and registry, so it must not pass for a name of the default registry.
-#[must_use]
-pub fn in_full(reference: &str) -> Cow<'_, str> {
+pub(crate) fn in_full(reference: &str) -> Cow<'_, str> {
     if is_id(reference) {
         return Cow::Borrowed(reference);
     }
@@ -27,14 +26,17 @@ pub fn in_full(reference: &str) -> Cow<'_, str> {
         _ => (DEFAULT_REGISTRY, reference),
     };
     let official = if registry == DEFAULT_REGISTRY && !name.contains('/') { OFFICIAL } else { "" };
-    let has_version = name.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
-    let version = if has_version { "" } else { ":latest" };
+    let version = if has_version(name) { "" } else { ":latest" };
     Cow::Owned(format!("{registry}/{official}{name}{version}"))
 }
 
+/// Whether the reference, or a pattern of references, says something about tag or digest.
+pub(crate) fn has_version(reference: &str) -> bool {
+    reference.rsplit('/').next().is_some_and(|last| last.contains([':', '@']))
+}
+
 /// Whether the reference, in full, names an image by its digest.
-#[must_use]
-pub fn has_digest(reference: &str) -> bool {
+pub(crate) fn has_digest(reference: &str) -> bool {
     reference.contains('@')
 }
 

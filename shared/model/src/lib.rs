@@ -1,8 +1,8 @@
 //! What Cofferdam knows and decides about pods, and nothing else: no clock, no network, no environment.
 //!
 //! ```text
-//! AdmissionReview ──▶ harden::Request ──┐
-//!                                       ├─▶ harden() ─▶ Verdict: Untouched | Hardened (pod, patch, warnings) | Refused
+//! AdmissionReview ──▶ Request ──────────┐
+//!                                       ├─▶ harden() ─▶ Verdict: Untouched | Hardened (pod, patch, warnings) | Refused | Advised
 //! policy.yaml ──────▶ policy::Policy  ──┤      └─ walks rules::RULES, each one file in `rules/`
 //!                                       │      ┌─ walks them as well, only looking
 //! a live pod ───────────────────────────┴─▶ audit() ──▶ Reasons
@@ -12,17 +12,18 @@
 //! is made. Warnings and recorded changes are rendered from those notes, so they cannot tell another story than the
 //! patch does.
 
-pub mod audit;
-pub mod harden;
-pub mod image;
 pub mod keys;
 pub mod policy;
 pub mod quantity;
 pub mod rules;
 pub mod session;
 
+mod audit;
 mod change;
 mod glob;
+mod harden;
+mod image;
+mod names;
 mod pod;
 mod record;
 mod refusal;
@@ -32,9 +33,8 @@ mod warning;
 mod testing;
 
 pub use audit::audit;
-pub use harden::{
-    Action, Advice, Change, Hardened, Operation, Reason, Refusal, Request, Scope, Template, Told, Untouched, User,
-    Verdict, harden,
-};
-pub use record::{Recorded, RecordedChange, changes_annotation, recorded};
+pub use change::{Action, Change, Told};
+pub use harden::{Advice, Hardened, Operation, Request, Scope, Template, Untouched, User, Verdict, harden};
+pub use record::{Record, RecordedChange, changes_annotation};
+pub use refusal::{Reason, Refusal};
 pub use warning::advice;

@@ -8,10 +8,7 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::LazyLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::{
-    keys::{KUBE_SYSTEM, SYSTEM_NAMESPACE},
-    quantity::Quantity,
-};
+use crate::keys::{KUBE_SYSTEM, SYSTEM_NAMESPACE};
 
 mod bodies;
 mod check;
@@ -27,17 +24,19 @@ mod show;
 mod suggest;
 
 pub use bodies::Bodies;
+pub(crate) use bodies::CREDENTIALS_DIRECTORY;
 pub use error::PolicyError;
-pub use image_pattern::matches as image_matches;
-pub(crate) use kubernetes::SAFE_SYSCTLS;
+pub(crate) use image_pattern::matches as image_matches;
+pub(crate) use kubernetes::{DEFAULT_SCHEDULER, SAFE_SYSCTLS};
 pub use params::{params, params_config_map};
+pub(crate) use profile::ENTRY;
 pub use profile::{
     Allow, AppArmor, Ceilings, DefaultRequest, HostUsers, Images, Lifetime, PodCeilings, Profile, Requests, Resources,
     RunAs, RuntimeClass, Scheduling, Scratch, SupplementalGroups, Toleration,
 };
 pub use routing::{Routing, RoutingMode};
 pub use schema::schema;
-pub(crate) use suggest::nearest;
+pub(crate) use suggest::did_you_mean;
 
 /// The policy that ships in the manifests.
 const BUILT_IN: &str = include_str!("../../../manifests/base/policy.yaml");
@@ -163,7 +162,7 @@ impl Policy {
 
 /// Who may write our labels and annotations if the file does not say: the programs that do.
 fn trusted_by_default() -> Vec<String> {
-    ["cofferdam-api", "cofferdam-agent"].map(|name| format!("system:serviceaccount:cofferdam-system:{name}")).to_vec()
+    ["cofferdam-api", "cofferdam-agent"].map(|name| format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{name}")).to_vec()
 }
 
 fn digest(text: &str) -> String {
@@ -173,12 +172,6 @@ fn digest(text: &str) -> String {
         let _ = write!(digest, "{byte:02x}");
     }
     digest
-}
-
-/// A quantity of ours, written in this source.
-fn constant(text: &str) -> Quantity {
-    #[expect(clippy::expect_used, reason = "only called with literals, each of which a test reads")]
-    Quantity::parse(text).expect("a quantity in the source is valid")
 }
 
 #[cfg(test)]

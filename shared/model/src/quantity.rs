@@ -64,6 +64,12 @@ impl Quantity {
         }
     }
 
+    /// A quantity that is written in the source.
+    pub(crate) fn constant(text: &str) -> Self {
+        #[expect(clippy::expect_used, reason = "only called with literals, each of which a test reads")]
+        Self::parse(text).expect("a quantity in the source is valid")
+    }
+
     /// Exactly nothing, which a kubelet takes for "no limit".
     #[must_use]
     pub fn is_zero(self) -> bool {

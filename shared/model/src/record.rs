@@ -28,17 +28,18 @@ pub fn changes_annotation(changes: &[Change]) -> Option<String> {
     (!changes.is_empty()).then(|| Record::default().with(changes).to_string())
 }
 
-/// What a pod's annotations say was done to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// One line for each change, as in a warning, and the rule's name.
+/// What is known to have been done to a pod. Displays as the annotation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// What was done, tightened fields first.
     pub changes: Vec<RecordedChange>,
     /// Changes that did not fit into the annotation.
     pub more: u64,
 }
 
 /// One change that a pod carries a note of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RecordedChange {
     /// Name of the rule.
     pub rule: String,
@@ -47,38 +48,11 @@ pub struct RecordedChange {
     /// Whether somebody had asked for the old value.
     pub action: Action,
     /// The old value, where it may be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Told>,
     /// The new value, where it may be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<Told>,
-}
-
-/// Reads the annotation `cofferdam.dev/changes`; `None` if it holds anything that we would not have written. It is for
-/// people: an author may have written it.
-#[must_use]
-pub fn recorded(annotation: &str) -> Option<Recorded> {
-    let Record { entries, more } = Record::read(annotation)?;
-    let change = |Entry { rule, path, action, old, new }| RecordedChange { rule, path, action, old, new };
-    Some(Recorded { changes: entries.into_iter().map(change).collect(), more })
-}
-
-/// All that is known to have been done to a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    entries: Vec<Entry>,
-    /// Changes that did not fit.
-    more: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    rule: String,
-    path: String,
-    action: Action,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    old: Option<Told>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    new: Option<Told>,
 }
 
 #[derive(Deserialize)]
@@ -91,22 +65,24 @@ struct Rest {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Item {
-    Entry(Entry),
+    Change(RecordedChange),
     Rest(Rest),
 }
 
 impl Record {
-    /// Reads an annotation; `None` if it holds anything that we would not have written.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Reads the annotation; `None` if it holds anything that we would not have written. It is for people: an author may
+    /// have written it.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
         if text.len() > MOST {
             return None;
         }
         let mut record = Self::default();
         for item in serde_json::from_str::<Vec<Item>>(text).ok()? {
             match item {
-                Item::Entry(entry) if record.more == 0 && entry.could_be_ours() => record.entries.push(entry),
+                Item::Change(change) if record.more == 0 && change.could_be_ours() => record.changes.push(change),
                 Item::Rest(rest) if record.more == 0 => record.more = rest.more,
-                Item::Entry(_) | Item::Rest(_) => return None,
+                Item::Change(_) | Item::Rest(_) => return None,
             }
         }
         Some(record)
@@ -114,14 +90,14 @@ impl Record {
 
     /// This record, and before it what was done since.
     pub(crate) fn with(mut self, changes: &[Change]) -> Self {
-        self.entries.splice(0..0, changes.iter().map(Entry::from));
+        self.changes.splice(0..0, changes.iter().map(RecordedChange::from));
         // Stable, so that a record to which nothing is added stays as it is.
-        self.entries.sort_by_key(|entry| entry.action == Action::Inject);
+        self.changes.sort_by_key(|change| change.action == Action::Inject);
         self
     }
 }
 
-impl Entry {
+impl RecordedChange {
     /// Whether a rule of that name does such a thing, to a field whose name we would write.
     fn could_be_ours(&self) -> bool {
         let effect = match self.action {
@@ -133,7 +109,7 @@ impl Entry {
     }
 }
 
-impl From<&Change> for Entry {
+impl From<&Change> for RecordedChange {
     fn from(change: &Change) -> Self {
         Self {
             rule: change.rule.to_owned(),
@@ -149,7 +125,7 @@ impl From<&Change> for Entry {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Strings, numbers and switches: none of them fails to serialise.
-        let items: Vec<String> = self.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
+        let items: Vec<String> = self.changes.iter().filter_map(|change| serde_json::to_string(change).ok()).collect();
         // Each item takes its length and a comma or a bracket; the first bracket is one more.
         let fitting = |room: usize| {
             let ends = items.iter().scan(1, |end, item| {

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::change::{Action, Change};
+use crate::{
+    change::{Action, Change},
+    pod::below,
+};
 
 /// At most this many reasons are spelled out; a pod with more is hostile, and an answer has to stay readable.
 const SPELLED_OUT: usize = 100;
@@ -19,6 +22,13 @@ pub struct Reason {
 }
 
 impl Reason {
+    /// The same, for whoever sees the object that the pod stands in, at `at`, such as `spec.template`; empty for the pod
+    /// alone.
+    #[must_use]
+    pub fn below(&self, at: &str) -> Self {
+        Self { field: below(at, &self.field), ..self.clone() }
+    }
+
     /// What an audit says of a field that a rule would have changed.
     pub(crate) fn of(change: &Change) -> Self {
         let message = match (&change.old, &change.new) {
@@ -29,6 +39,13 @@ impl Reason {
             (None, None) => "is not allowed".to_owned(),
         };
         Self { rule: change.rule, field: change.path.clone(), message }
+    }
+}
+
+/// One line: the field, what is wrong with it, and the rule.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.field, self.message, self.rule)
     }
 }
 
@@ -44,7 +61,7 @@ impl fmt::Display for Refusal {
         f.write_str("Cofferdam refuses this pod: ")?;
         for (index, reason) in self.reasons.iter().take(SPELLED_OUT).enumerate() {
             let separator = if index == 0 { "" } else { "; " };
-            write!(f, "{separator}{}: {} ({})", reason.field, reason.message, reason.rule)?;
+            write!(f, "{separator}{reason}")?;
         }
         match self.reasons.len().saturating_sub(SPELLED_OUT) {
             0 => Ok(()),

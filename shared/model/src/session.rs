@@ -4,6 +4,8 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+use crate::names::is_dns_label;
+
 /// Letters of a derived id: RFC 4648 base32 in lower case, so no two look alike in a host name.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
@@ -43,10 +45,7 @@ impl SessionId {
         if text.len() > MAX_LENGTH {
             return Err(SessionIdError::TooLong);
         }
-        if text.starts_with('-')
-            || text.ends_with('-')
-            || !text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        {
+        if !is_dns_label(text, MAX_LENGTH) {
             return Err(SessionIdError::NotALabel);
         }
         if text.contains("--") {

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use crate::{
     change::{Action, Change},
-    harden::{Context, Hardened, Occasion, Operation, Refusal, Request, Scope, User, Verdict, harden},
+    harden::{Context, Hardened, Occasion, Operation, Request, Scope, User, Verdict, harden},
     pod::Draft,
     policy::{Policy, Profile},
+    refusal::Refusal,
     rules::Rule,
     session::SessionId,
     warning::warnings,

@@ -4,8 +4,8 @@
 //! than 4096 bytes of them are shown. What does not fit is counted in the last one.
 
 use crate::{
-    change::{Action, Change},
-    harden::{Reason, Verdict},
+    change::{Change, tightened},
+    harden::Verdict,
     keys,
 };
 
@@ -17,8 +17,7 @@ const ALL: usize = 4096;
 
 /// Renders the warnings for what was tightened, in the order it was.
 pub(crate) fn warnings(changes: &[Change]) -> Vec<String> {
-    let tightened = changes.iter().filter(|change| change.action == Action::Tighten);
-    bounded(tightened.map(warning).collect(), |rest| {
+    bounded(tightened(changes).map(warning).collect(), |rest| {
         format!("{rest} more fields were tightened; annotation {} lists what was changed", keys::CHANGES)
     })
 }
@@ -29,20 +28,19 @@ pub(crate) fn warnings(changes: &[Change]) -> Vec<String> {
 /// reason to refuse, within the same bounds as warnings.
 #[must_use]
 pub fn advice(verdict: &Verdict, at: &str) -> Vec<String> {
-    let at = |path: &str| if at.is_empty() { path.to_owned() } else { format!("{at}.{path}") };
     match verdict {
         Verdict::Untouched(_) => Vec::new(),
         Verdict::Advised(advice) => advice.warnings.clone(),
         Verdict::Hardened(hardened) => {
-            let tightened = hardened.changes.iter().filter(|change| change.action == Action::Tighten);
-            let lines = tightened.map(|change| warning(&Change { path: at(&change.path), ..change.clone() }));
-            bounded(lines.map(|line| shorten(&format!("would change: {line}"), LONGEST)).collect(), and_more)
+            let lines = hardened.tightened().map(|change| {
+                let warning = warning(&change.below(at));
+                shorten(&format!("would change: {warning}"), LONGEST)
+            });
+            bounded(lines.collect(), and_more)
         }
         Verdict::Refused(refusal) => {
-            let lines = refusal.reasons.iter().map(|reason| {
-                let Reason { rule, field, message } = reason;
-                shorten(&format!("would refuse: {}: {message} ({rule})", at(field)), LONGEST)
-            });
+            let reasons = refusal.reasons.iter();
+            let lines = reasons.map(|reason| shorten(&format!("would refuse: {}", reason.below(at)), LONGEST));
             bounded(lines.collect(), and_more)
         }
     }

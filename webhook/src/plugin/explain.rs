@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use cofferdam_model::rules::RULES;
-use cofferdam_model::{Action, RecordedChange, keys, recorded};
+use cofferdam_model::{Action, Record, RecordedChange, keys};
 use serde_json::Value;
 
 use super::{metadata, plain};
@@ -24,7 +24,7 @@ pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
     let word = |key: &str| plain(mark[key].as_str().unwrap_or("?"));
     writeln!(out, "Pod {name} is session {}.", plain(session))?;
     writeln!(out, "Profile {}, policy {}, Cofferdam {}.", word("profile"), word("policy"), word("version"))?;
-    let Some(record) = recorded(metadata(pod, "annotations", keys::CHANGES)) else {
+    let Some(record) = Record::read(metadata(pod, "annotations", keys::CHANGES)) else {
         return writeln!(out, "What was changed is not known: the annotation {} is not ours.", keys::CHANGES);
     };
     let (tightened, injected): (Vec<_>, Vec<_>) =

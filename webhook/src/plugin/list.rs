@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use cofferdam_model::{Action, keys, recorded};
+use cofferdam_model::{Action, Record, keys};
 use serde_json::Value;
 
 use super::{metadata, plain};
@@ -31,7 +31,7 @@ pub(super) fn write(pods: &Value, out: &mut impl Write) -> io::Result<()> {
 fn row(pod: &Value) -> [String; 7] {
     let text = |value: &Value| plain(value.as_str().unwrap_or_default());
     let mark: Value = serde_json::from_str(metadata(pod, "annotations", keys::HARDENED)).unwrap_or_default();
-    let tightened = recorded(metadata(pod, "annotations", keys::CHANGES))
+    let tightened = Record::read(metadata(pod, "annotations", keys::CHANGES))
         .map(|record| record.changes.iter().filter(|change| change.action == Action::Tighten).count().to_string());
     let status = if pod["metadata"]["deletionTimestamp"].is_string() {
         "Terminating".to_owned()

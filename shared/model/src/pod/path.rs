@@ -5,6 +5,9 @@ use std::{borrow::Cow, fmt};
 /// Longest key that is shown whole; keys of annotations and labels come from the author.
 const LONGEST_KEY: usize = 80;
 
+/// What the pod itself is called.
+const WHOLE: &str = "the pod";
+
 /// A place in the pod; displays as Kubernetes writes it, e.g. `spec.containers[0].resources.limits.cpu` or
 /// `metadata.labels[cofferdam.dev/session]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +78,7 @@ impl Path {
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
-            return f.write_str("the pod");
+            return f.write_str(WHOLE);
         }
         for (position, step) in self.0.iter().enumerate() {
             match step {
@@ -87,6 +90,15 @@ impl fmt::Display for Path {
             }
         }
         Ok(())
+    }
+}
+
+/// The name of a place in the pod, for whoever sees the object that the pod stands in, at `at`; empty for the pod alone.
+pub(crate) fn below(at: &str, place: &str) -> String {
+    match (at, place) {
+        ("", place) => place.to_owned(),
+        (at, WHOLE) => at.to_owned(),
+        (at, place) => format!("{at}.{place}"),
     }
 }
 

@@ -20,6 +20,8 @@ fn a_path_reads_as_kubernetes_writes_it() {
     let path = Path::of(&["metadata", "labels"]).key("cofferdam.dev/session");
     assert_eq!(path.to_string(), "metadata.labels[cofferdam.dev/session]");
     assert_eq!(Path::of(&[]).to_string(), "the pod");
+    assert_eq!(below("spec.template", &path.to_string()), "spec.template.metadata.labels[cofferdam.dev/session]");
+    assert_eq!(below("spec.template", &Path::of(&[]).to_string()), "spec.template");
 }
 
 #[test]

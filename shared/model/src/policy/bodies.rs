@@ -1,14 +1,16 @@
 //! How bodies get into pods.
 
-use super::constant;
 use crate::quantity::Quantity;
+
+/// Where the init container that fetches has its credentials.
+pub(crate) const CREDENTIALS_DIRECTORY: &str = "/run/cofferdam";
 
 /// What the init container `cofferdam-fetch` is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bodies {
     /// Whether bodies are delivered at all. A pod that names one is refused otherwise.
     pub enabled: bool,
-    /// The image that holds the program `/cofferdam-fetch`.
+    /// The image that holds the program `cofferdam-fetch`.
     pub image: String,
     /// The directory that a body is unpacked into.
     pub path: String,
@@ -28,7 +30,7 @@ impl Default for Bodies {
             enabled: true,
             image: "cofferdam:dev".to_owned(),
             path: "/app".to_owned(),
-            size: constant("256Mi"),
+            size: Quantity::constant("256Mi"),
             max_entries: 20_000,
             deadline_seconds: 90,
             audience: "cofferdam-bodies".to_owned(),

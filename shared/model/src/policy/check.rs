@@ -12,13 +12,15 @@ use super::{
         value::Given,
     },
 };
-use crate::keys;
+use crate::{
+    keys,
+    names::{LABEL, is_dns_label},
+};
 
 mod access;
 mod bodies;
 mod command;
 mod images;
-mod names;
 mod permitted;
 mod resources;
 mod routing;
@@ -26,7 +28,6 @@ mod scheduling;
 mod scratch;
 
 use bodies::GivenBodies;
-use names::{LABEL, is_dns_label};
 
 /// Kubernetes keeps seconds and ids in 32 bits.
 const MOST: i64 = i32::MAX as i64;

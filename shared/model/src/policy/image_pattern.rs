@@ -4,6 +4,8 @@
 //! and `@`, and `**` for any text. A pattern whose last part has neither `:` nor `@` means every tag and digest; one
 //! with a tag means that tag without a digest, because a runtime that is given both goes by the digest alone.
 
+use crate::{glob::escaped, image::has_version};
+
 /// A piece of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -19,7 +21,7 @@ enum Piece {
 
 /// Whether the pattern means this reference, which has to be in full.
 #[must_use]
-pub fn matches(pattern: &str, reference: &str) -> bool {
+pub(crate) fn matches(pattern: &str, reference: &str) -> bool {
     let bytes = reference.as_bytes();
     // The places up to which the pieces so far can have read.
     let mut reached = vec![false; bytes.len() + 1];
@@ -86,18 +88,6 @@ pub(super) fn regex(pattern: &str) -> String {
     regex
 }
 
-/// A text as a regular expression that means this text.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if r"\.+*?()|[]{}^$".contains(letter) {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
-    escaped
-}
-
 fn pieces(pattern: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
@@ -116,11 +106,6 @@ fn pieces(pattern: &str) -> Vec<Piece> {
         pieces.push(Piece::Version);
     }
     pieces
-}
-
-/// Whether the pattern says something about tag or digest.
-fn has_version(pattern: &str) -> bool {
-    pattern.rsplit('/').next().is_some_and(|last| last.contains([':', '@']))
 }
 
 #[cfg(test)]

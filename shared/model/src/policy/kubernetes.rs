@@ -47,6 +47,9 @@ pub(super) const RESTRICTED_VOLUME_TYPES: [&str; 9] = [
     "secret",
 ];
 
+/// The scheduler that the API server fills in.
+pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
 /// Sysctls that Kubernetes calls safe, up to 1.37 (Kubernetes: Using sysctls in a Kubernetes Cluster).
 pub(crate) const SAFE_SYSCTLS: [&str; 14] = [
     "kernel.shm_rmid_forced",

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
-    AppArmor, HostUsers, Policy, Profile, SupplementalGroups,
-    image_pattern::{escaped, regex},
-    kubernetes::SAFE_SYSCTLS,
+    AppArmor, HostUsers, Policy, Profile, SupplementalGroups, image_pattern,
+    kubernetes::{DEFAULT_SCHEDULER, SAFE_SYSCTLS},
 };
+use crate::glob::{self, escaped};
 
 /// An RE2 regular expression that matches nothing, not even the empty text.
 const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
@@ -28,7 +28,7 @@ const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
 /// | `<profile>.allow.namespaces` | regex of namespaces that may use the profile; matches all if all may |
 /// | `<profile>.allow.users` | regex of user names that may use the profile; matches all if all may |
 /// | `<profile>.allow.groups` | regex of groups whose members may as well |
-/// | `<profile>.images` | regex of image references *in full*, as [`in_full`](crate::image::in_full) has them: `docker.io/library/python:latest` for `python`; the id of an image, `sha256:…` without a name, as it is |
+/// | `<profile>.images` | regex of image references *in full*: `docker.io/library/python:latest` for `python`; the id of an image, `sha256:…` without a name, as it is |
 /// | `<profile>.digest-only` | switch: references must hold `@` |
 /// | `<profile>.pull-policy` | `Always` (every container's `imagePullPolicy` is), or `leave` (nothing is asked) |
 /// | `<profile>.cpu`, `.memory`, `.ephemeral-storage` | quantity: the most a container's limit may be, which it must have |
@@ -122,10 +122,10 @@ fn of_profile(profile: &Profile) -> Vec<(&'static str, String)> {
         .chain(runtime_classes.iter().map(|class| &class.node_selector))
         .flat_map(BTreeMap::keys);
     vec![
-        ("allow.namespaces", any_of(namespaces.iter().map(|pattern| escaped(pattern).replace(r"\*", ".*")))),
+        ("allow.namespaces", any_of(namespaces.iter().map(|pattern| glob::regex(pattern)))),
         ("allow.users", any_of(users)),
         ("allow.groups", any_of(allow.groups.iter().map(|group| escaped(group)))),
-        ("images", any_of(images.allowed.iter().map(|pattern| regex(pattern)))),
+        ("images", any_of(images.allowed.iter().map(|pattern| image_pattern::regex(pattern)))),
         ("digest-only", images.digest_only.to_string()),
         ("pull-policy", if images.always_pull { "Always" } else { "leave" }.to_owned()),
         ("cpu", limits.cpu.to_string()),
@@ -152,7 +152,7 @@ fn of_profile(profile: &Profile) -> Vec<(&'static str, String)> {
         ("host-aliases", if *host_aliases { "allow" } else { "refuse" }.to_owned()),
         (
             "scheduler-names",
-            list(std::iter::once("default-scheduler").chain(scheduling.scheduler_names.iter().map(String::as_str))),
+            list(std::iter::once(DEFAULT_SCHEDULER).chain(scheduling.scheduler_names.iter().map(String::as_str))),
         ),
         ("runtime-classes", list(runtime_classes.iter().map(|class| &class.name))),
         ("runtime-class", injected.map(|class| class.name.clone()).unwrap_or_default()),

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{constant, kubernetes::RESTRICTED_VOLUME_TYPES};
+use super::kubernetes::RESTRICTED_VOLUME_TYPES;
 use crate::quantity::Quantity;
+
+/// What stands for the entry's path in a profile's command.
+pub(crate) const ENTRY: &str = "$(ENTRY)";
 
 /// What a session of this profile gets and may at most ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +64,8 @@ pub struct Allow {
 /// Which images may run, and how they are pulled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Patterns of references in full (`docker.io/library/python:3.12`), as
-    /// [`image_matches`](super::image_matches) reads them. Empty allows none.
+    /// Patterns of references in full (`docker.io/library/python:3.12`). `*` stands for text without `/`, `:` and `@`,
+    /// `**` for any text; a pattern without tag and digest means all of them. Empty allows none.
     pub allowed: Vec<String>,
     /// Whether an image has to be named by its digest.
     pub digest_only: bool,
@@ -146,6 +149,18 @@ pub struct Resources {
     pub extended: Vec<String>,
     /// Whether a pod may use `spec.resourceClaims`.
     pub claims: bool,
+}
+
+impl Resources {
+    /// Each resource that is always limited, with its ceiling and the request of a container that names none.
+    pub(crate) fn limited(&self) -> [(&'static str, Quantity, DefaultRequest); 3] {
+        let (limits, requests) = (self.limits, self.requests);
+        [
+            ("cpu", limits.cpu, requests.cpu),
+            ("memory", limits.memory, requests.memory),
+            ("ephemeral-storage", limits.ephemeral_storage, requests.ephemeral_storage),
+        ]
+    }
 }
 
 /// One amount for each resource that is always limited.
@@ -264,7 +279,7 @@ fn default_scratch() -> Vec<Scratch> {
     let scratch = |name: &str, path: &str, per_container: bool, env: &[(&str, &str)]| Scratch {
         name: name.to_owned(),
         path: path.to_owned(),
-        size: constant("256Mi"),
+        size: Quantity::constant("256Mi"),
         env: env.iter().map(|(variable, place)| ((*variable).to_owned(), (*place).to_owned())).collect(),
         per_container,
     };
@@ -303,11 +318,15 @@ impl Default for Scheduling {
 impl Default for Resources {
     fn default() -> Self {
         Self {
-            limits: Ceilings { cpu: constant("500m"), memory: constant("512Mi"), ephemeral_storage: constant("1Gi") },
+            limits: Ceilings {
+                cpu: Quantity::constant("500m"),
+                memory: Quantity::constant("512Mi"),
+                ephemeral_storage: Quantity::constant("1Gi"),
+            },
             requests: Requests {
-                cpu: DefaultRequest::Amount(constant("50m")),
+                cpu: DefaultRequest::Amount(Quantity::constant("50m")),
                 memory: DefaultRequest::Limit,
-                ephemeral_storage: DefaultRequest::Amount(constant("64Mi")),
+                ephemeral_storage: DefaultRequest::Amount(Quantity::constant("64Mi")),
             },
             extended: Vec::new(),
             claims: false,

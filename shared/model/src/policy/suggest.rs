@@ -1,7 +1,16 @@
 //! "Did you mean": the known word nearest to one that is not known.
 
+/// A hint about a word that is not known: the known one that was probably meant, or else what `otherwise` says.
+pub(crate) fn did_you_mean<'w>(
+    word: &str,
+    known: impl IntoIterator<Item = &'w str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    nearest(word, known).map_or_else(otherwise, |near| format!("did you mean `{near}`?"))
+}
+
 /// The known word that `word` was probably meant to be, if any is near enough.
-pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     // A third of the letters may be wrong; more is another word.
     let most = word.chars().count().div_ceil(3);
     known

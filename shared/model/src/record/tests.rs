@@ -17,7 +17,7 @@ fn tightened_fields_come_first_and_the_order_is_kept_otherwise() {
         change("spec.c", Action::Inject),
         change("spec.d", Action::Tighten),
     ]);
-    let paths: Vec<&str> = record.entries.iter().map(|entry| entry.path.as_str()).collect();
+    let paths: Vec<&str> = record.changes.iter().map(|change| change.path.as_str()).collect();
     assert_eq!(paths, ["spec.b", "spec.d", "spec.a", "spec.c"]);
     assert_eq!(
         Record::default().with(&[change("spec.b", Action::Tighten)]).to_string(),
@@ -32,7 +32,7 @@ fn a_record_reads_back_and_writes_the_same_text_at_every_size() {
         assert!(text.len() <= MOST, "{count}: {}", text.len());
         let read = Record::read(&text).unwrap();
         assert_eq!(read.to_string(), text, "{count}");
-        assert_eq!(u64::try_from(read.entries.len()).unwrap() + read.more, u64::try_from(count).unwrap());
+        assert_eq!(u64::try_from(read.changes.len()).unwrap() + read.more, u64::try_from(count).unwrap());
     }
 }
 
@@ -52,7 +52,7 @@ fn a_full_record_makes_room_for_what_was_tightened_since() {
     assert!(text.len() <= MOST);
     assert!(text.starts_with(r#"[{"rule":"privilege","path":"spec.new""#), "{text}");
     let read = Record::read(&text).unwrap();
-    assert_eq!(read.entries.len() + usize::try_from(read.more).unwrap(), 201);
+    assert_eq!(read.changes.len() + usize::try_from(read.more).unwrap(), 201);
 }
 
 #[test]

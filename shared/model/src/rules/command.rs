@@ -11,7 +11,9 @@ use crate::{
     change::{Action, Told},
     harden::{Context, Occasion},
     keys,
+    names::is_plain_place,
     pod::{Draft, Path},
+    policy::ENTRY,
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -24,9 +26,6 @@ pub(super) const RULE: Rule = Rule {
     audits: false,
     apply,
 };
-
-/// What stands for the entry's path.
-const PLACE: &str = "$(ENTRY)";
 
 /// Bytes of an entry.
 const LONGEST: usize = 1024;
@@ -43,11 +42,11 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         return;
     }
     let template = &context.profile.command;
-    if context.occasion != Occasion::Creation || !template.iter().any(|part| part.contains(PLACE)) {
+    if context.occasion != Occasion::Creation || !template.iter().any(|part| part.contains(ENTRY)) {
         return;
     }
     let entry = escape(&format!("{}/{entry}", context.policy.bodies().path));
-    let command = json!(template.iter().map(|part| part.replace(PLACE, &entry)).collect::<Vec<_>>());
+    let command = json!(template.iter().map(|part| part.replace(ENTRY, &entry)).collect::<Vec<_>>());
     let containers = pod.items(&Path::of(&["spec", "containers"]));
     // Another webhook may have put a container before the first one since.
     if containers.iter().any(|at| pod.value(&at.at(&["command"])).as_ref() == Some(&command)) {
@@ -61,9 +60,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 
 /// Whether a path leads to something in the folder that it is seen from.
 fn is_inside(entry: &str) -> bool {
-    entry.len() <= LONGEST
-        && !entry.contains(char::is_control)
-        && entry.split('/').all(|part| !matches!(part, "" | "." | ".."))
+    entry.len() <= LONGEST && is_plain_place(entry)
 }
 
 /// The text so that a kubelet leaves it as it is: `$(VAR)` would be replaced, and `$$` stands for `$`.

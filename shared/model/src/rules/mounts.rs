@@ -4,7 +4,7 @@
 //! same way and does not start the container.
 
 use super::{Refuse, Rule, Stated, Tighten};
-use crate::{harden::Context, pod::Draft};
+use crate::{harden::Context, names::leads_out, pod::Draft};
 
 pub(super) const RULE: Rule = Rule {
     name: "mounts",
@@ -35,10 +35,6 @@ fn apply(pod: &mut Draft, _: &Context<'_>) {
             }
         }
     }
-}
-
-fn leads_out(path: &str) -> bool {
-    path.starts_with('/') || path.split('/').any(|part| part == "..")
 }
 
 #[cfg(test)]

@@ -36,9 +36,6 @@ pub(super) const RULE: Rule = Rule {
     apply,
 };
 
-/// The resources that are always limited.
-pub(super) const LIMITED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-
 /// What a missing value becomes.
 #[derive(Clone, Copy, Default)]
 struct Fill {
@@ -50,7 +47,6 @@ struct Fill {
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let profile = context.profile;
-    let (limits, requests) = (profile.resources.limits, profile.resources.requests);
     let of_pod = Path::of(&["spec", "resources"]);
     listed_only(pod, &of_pod, profile);
     claims(pod, &Path::of(&["spec", "resourceClaims"]), profile);
@@ -64,12 +60,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         listed_only(pod, resources, profile);
     }
     let together = run_together(pod);
-    let [cpu, memory, ephemeral_storage] = LIMITED;
-    for (resource, ceiling, request) in [
-        (cpu, limits.cpu, requests.cpu),
-        (memory, limits.memory, requests.memory),
-        (ephemeral_storage, limits.ephemeral_storage, requests.ephemeral_storage),
-    ] {
+    for (resource, ceiling, request) in profile.resources.limited() {
         let (most, usual) = (ceiling.times(profile.pod.sum), ceiling.times(together));
         let fill = if for_the_whole_pod(pod, &of_pod, &containers, resource, most, usual) {
             Fill::default()
@@ -149,7 +140,7 @@ fn listed_only(pod: &mut Draft, resources: &Path, profile: &Profile) {
             let field = amounts.key(resource.clone());
             if is_listed {
                 pod.amount(&field);
-            } else if !LIMITED.contains(&resource.as_str()) {
+            } else if !profile.resources.limited().iter().any(|(limited, ..)| *limited == resource) {
                 pod.refuse(&field, "is a resource that the profile does not list; remove it");
             }
         }

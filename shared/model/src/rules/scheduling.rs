@@ -13,7 +13,7 @@ use crate::{
     change::{Action, Told},
     harden::Context,
     pod::{Draft, Path},
-    policy::{RuntimeClass, Scheduling},
+    policy::{DEFAULT_SCHEDULER, RuntimeClass, Scheduling},
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -28,9 +28,6 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const RUNTIME_CLASS: [&str; 2] = ["spec", "runtimeClassName"];
-
-/// The scheduler that the API server fills in.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The only field of a node that `matchFields` can choose by.
 const NODE_NAME: &str = "metadata.name";

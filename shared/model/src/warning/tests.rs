@@ -1,5 +1,5 @@
 use super::*;
-use crate::change::Told;
+use crate::change::{Action, Told};
 
 fn tightened(path: &str) -> Change {
     Change {

@@ -1,9 +1,12 @@
 //! Who may use a profile, and who may write what is otherwise written by us.
 
-use super::{Checked, Checker, names::LABEL, values};
-use crate::policy::{
-    Allow,
-    file::{profile::AllowFile, value::Given},
+use super::{Checked, Checker, values};
+use crate::{
+    names::LABEL,
+    policy::{
+        Allow,
+        file::{profile::AllowFile, value::Given},
+    },
 };
 
 impl Checker<'_> {

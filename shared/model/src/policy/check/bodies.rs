@@ -1,18 +1,13 @@
 //! How bodies get into pods.
 
-use super::{
-    Checked, Checker,
+use super::{Checked, Checker, permitted::is_api_servers_audience, scratch::is_reserved};
+use crate::{
     names::{is_clean_path, overlap},
-    permitted::is_api_servers_audience,
-    scratch::is_reserved,
+    policy::{
+        Bodies, CREDENTIALS_DIRECTORY,
+        file::{BodiesFile, value::Given},
+    },
 };
-use crate::policy::{
-    Bodies,
-    file::{BodiesFile, value::Given},
-};
-
-/// Where the init container that fetches has its credentials.
-const CREDENTIALS: &str = "/run/cofferdam";
 
 /// Bodies, and where the file says what may contradict a profile.
 pub(super) struct GivenBodies {
@@ -26,7 +21,7 @@ impl Checker<'_> {
     pub(super) fn bodies(&self, file: BodiesFile) -> Checked<GivenBodies> {
         let defaults = Bodies::default();
         let path = file.path.unwrap_or(Given::nowhere(defaults.path));
-        if !is_clean_path(&path.value) || is_reserved(&path.value) || overlap(&path.value, CREDENTIALS) {
+        if !is_clean_path(&path.value) || is_reserved(&path.value) || overlap(&path.value, CREDENTIALS_DIRECTORY) {
             let problem =
                 "must be an absolute path without `:`, `$`, `.` or `..`, which a container does not need itself";
             return Err(self.invalid(path.line, "path", problem));

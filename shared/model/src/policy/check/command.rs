@@ -1,10 +1,7 @@
 //! What runs where a pod names an entry and nothing to run it with.
 
 use super::{Checked, Checker, values};
-use crate::policy::file::value::Given;
-
-/// What stands for the entry's path.
-const ENTRY: &str = "$(ENTRY)";
+use crate::policy::{ENTRY, file::value::Given};
 
 impl Checker<'_> {
     /// A command without a place for the entry would run instead of what the entry names.

@@ -2,7 +2,7 @@
 
 use super::{Checked, Checker, values};
 use crate::{
-    image::is_registry,
+    image::{DEFAULT_REGISTRY, LEGACY_REGISTRY, OFFICIAL, is_registry},
     policy::{
         Images,
         file::{
@@ -64,10 +64,12 @@ fn problem(pattern: &str) -> Option<String> {
         return None;
     }
     let meant = match rest {
-        None => format!("docker.io/library/{pattern}"),
-        Some(_) if !is_registry(first) => format!("docker.io/{pattern}"),
-        Some(rest) if first == "index.docker.io" => format!("docker.io/{rest}"),
-        Some(rest) if first == "docker.io" && !rest.contains(['/', '*']) => format!("docker.io/library/{rest}"),
+        None => format!("{DEFAULT_REGISTRY}/{OFFICIAL}{pattern}"),
+        Some(_) if !is_registry(first) => format!("{DEFAULT_REGISTRY}/{pattern}"),
+        Some(rest) if first == LEGACY_REGISTRY => format!("{DEFAULT_REGISTRY}/{rest}"),
+        Some(rest) if first == DEFAULT_REGISTRY && !rest.contains(['/', '*']) => {
+            format!("{DEFAULT_REGISTRY}/{OFFICIAL}{rest}")
+        }
         Some(_) => return None,
     };
     Some(format!("holds `{pattern}`, but is compared with references in full; did you mean `{meant}`?"))

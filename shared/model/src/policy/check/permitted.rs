@@ -1,10 +1,13 @@
 //! Lists of what a pod may use: volume types, seccomp profiles, sysctls, audiences.
 
 use super::{Checked, Checker, bodies::GivenBodies, scratch::GivenScratch, values};
-use crate::policy::{
-    file::{profile::SeccompFile, value::Given},
-    kubernetes::VOLUME_TYPES,
-    suggest::nearest,
+use crate::{
+    names::leads_out,
+    policy::{
+        file::{profile::SeccompFile, value::Given},
+        kubernetes::VOLUME_TYPES,
+        suggest::did_you_mean,
+    },
 };
 
 impl Checker<'_> {
@@ -16,10 +19,8 @@ impl Checker<'_> {
         let Some(types) = file else { return Ok(Given::nowhere(default)) };
         for kind in &types.value {
             if !VOLUME_TYPES.contains(&kind.value.as_str()) {
-                let hint = nearest(&kind.value, VOLUME_TYPES).map_or_else(
-                    || "see `kubectl explain pod.spec.volumes`".to_owned(),
-                    |k| format!("did you mean `{k}`?"),
-                );
+                let otherwise = || "see `kubectl explain pod.spec.volumes`".to_owned();
+                let hint = did_you_mean(&kind.value, VOLUME_TYPES, otherwise);
                 let problem = format!("holds `{}`, which is no volume type; {hint}", kind.value);
                 return Err(self.invalid(kind.line, "volumeTypes", problem));
             }
@@ -44,8 +45,7 @@ impl Checker<'_> {
     pub(super) fn seccomp_profiles(&self, file: SeccompFile) -> Checked<Vec<String>> {
         let profiles = file.localhost_profiles.unwrap_or_default();
         for profile in &profiles {
-            let leads_down = !profile.value.starts_with('/') && profile.value.split('/').all(|part| part != "..");
-            if profile.value.is_empty() || !leads_down || profile.value.contains(',') {
+            if profile.value.is_empty() || leads_out(&profile.value) || profile.value.contains(',') {
                 let problem = "must hold paths that lead down from the kubelet's seccomp folder, without `,`";
                 return Err(self.invalid(profile.line, "localhostProfiles", problem));
             }

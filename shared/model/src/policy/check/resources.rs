@@ -1,9 +1,10 @@
 //! cpu, memory and storage: of a container, and of all containers of a pod.
 
-use super::{Checked, Checker, names::is_label_key, values};
+use super::{Checked, Checker, values};
 use crate::{
+    names::is_label_key,
     policy::{
-        Ceilings, DefaultRequest, PodCeilings, Requests, Resources, constant,
+        Ceilings, DefaultRequest, PodCeilings, Requests, Resources,
         file::{
             profile::{EachRequest, PodFile, ResourcesFile},
             value::{Amount, Given, RequestFile, RequestsFile},
@@ -151,7 +152,7 @@ impl Checker<'_> {
             ("memory", limits.memory, MOST_BYTES),
             ("ephemeral-storage", limits.ephemeral_storage, MOST_BYTES),
         ] {
-            if limit.value.times(sum.value) > constant(most) {
+            if limit.value.times(sum.value) > Quantity::constant(most) {
                 let problem =
                     format!("is {}, and {} times that is more than Kubernetes counts", limit.value, sum.value);
                 return Err(self.contradiction(&[(key, limit.line), ("sum", sum.line)], problem));

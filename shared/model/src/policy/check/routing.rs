@@ -1,9 +1,12 @@
 //! Whether sessions get an address.
 
-use super::{Checked, Checker, names::is_dns_name};
-use crate::policy::{
-    Routing, RoutingMode,
-    file::{RoutingFile, RoutingModeFile},
+use super::{Checked, Checker};
+use crate::{
+    names::is_dns_name,
+    policy::{
+        Routing, RoutingMode,
+        file::{RoutingFile, RoutingModeFile},
+    },
 };
 
 /// Longest base domain. `<port>-<id>--<hash>.` takes 64 characters of the 253 that a host may have.

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    Checked, Checker,
-    names::{is_dns_name, is_label_key, is_label_value},
-    values,
-};
-use crate::policy::{
-    RuntimeClass, Scheduling, Toleration,
-    file::{
-        scheduling::{Operator, RuntimeClassChoice, RuntimeClassFile, SchedulingFile, TolerationFile},
-        value::Given,
+use super::{Checked, Checker, values};
+use crate::{
+    names::{is_label_key, is_label_value, is_object_name},
+    policy::{
+        RuntimeClass, Scheduling, Toleration,
+        file::{
+            scheduling::{Operator, RuntimeClassChoice, RuntimeClassFile, SchedulingFile, TolerationFile},
+            value::Given,
+        },
     },
 };
 
@@ -70,7 +69,7 @@ impl Checker<'_> {
         let mut names = BTreeSet::new();
         let mut checked = Vec::new();
         for class in classes {
-            if !is_dns_name(&class.name.value) || !names.insert(class.name.value.clone()) {
+            if !is_object_name(&class.name.value) || !names.insert(class.name.value.clone()) {
                 let problem = "must be the name of a RuntimeClass, of a-z, 0-9, `-` and `.`, and each stands here once";
                 return Err(self.invalid(class.name.line, "name", problem));
             }
@@ -84,7 +83,7 @@ impl Checker<'_> {
     }
 
     fn object_names(&self, key: &str, names: Vec<Given<String>>) -> Checked<Vec<String>> {
-        match names.iter().find(|name| !is_dns_name(&name.value)) {
+        match names.iter().find(|name| !is_object_name(&name.value)) {
             Some(wrong) => Err(self.invalid(wrong.line, key, "must hold names, of a-z, 0-9, `-` and `.`")),
             None => Ok(values(names)),
         }

@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    Checked, Checker,
-    bodies::GivenBodies,
-    names::{LABEL, is_clean_path, is_clean_place, is_dns_label, is_variable, overlap},
-};
+use super::{Checked, Checker, bodies::GivenBodies};
 use crate::{
     keys,
+    names::{LABEL, is_clean_path, is_clean_place, is_dns_label, is_variable, overlap},
     policy::{
-        LOG_MARGIN, Scratch, constant,
+        LOG_MARGIN, Scratch,
         file::{profile::ScratchFile, value::Given},
     },
     quantity::Quantity,
@@ -116,7 +113,7 @@ impl Checker<'_> {
         scratch: &[GivenScratch],
         bodies: &GivenBodies,
     ) -> Checked<()> {
-        let mut needed = scratch.iter().fold(constant(LOG_MARGIN), |sum, given| sum.plus(given.scratch.size));
+        let mut needed = scratch.iter().fold(Quantity::constant(LOG_MARGIN), |sum, given| sum.plus(given.scratch.size));
         if bodies.bodies.enabled {
             needed = needed.plus(bodies.bodies.size);
         }

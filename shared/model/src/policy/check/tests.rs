@@ -1,4 +1,7 @@
-use crate::policy::{DefaultRequest, Policy, Requests, RoutingMode, constant, tests::profile};
+use crate::{
+    policy::{DefaultRequest, Policy, Requests, RoutingMode, tests::profile},
+    quantity::Quantity,
+};
 
 /// That what is said about each of these files begins like this.
 fn expect(wrong: &[(&str, &str)]) {
@@ -153,9 +156,9 @@ fn requests_limits_means_as_much_as_the_limit_for_each() {
 #[test]
 fn b15_a_number_in_the_file_is_a_quantity() {
     let limits = profile("resources: {limits: {cpu: 1, memory: 536870912}, requests: {cpu: 0.5}}").unwrap().resources;
-    assert_eq!(limits.limits.cpu, constant("1"));
-    assert_eq!(limits.limits.memory, constant("512Mi"));
-    assert_eq!(limits.requests.cpu, DefaultRequest::Amount(constant("500m")));
+    assert_eq!(limits.limits.cpu, Quantity::constant("1"));
+    assert_eq!(limits.limits.memory, Quantity::constant("512Mi"));
+    assert_eq!(limits.requests.cpu, DefaultRequest::Amount(Quantity::constant("500m")));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_saphyr::{Error as Yaml, Location};
 
-use crate::policy::{PolicyError, suggest::nearest};
+use crate::policy::{PolicyError, suggest::did_you_mean};
 
 /// The parser's error as one of ours.
 pub(super) fn unreadable(file: &str, text: &str, error: &Yaml) -> PolicyError {
@@ -12,10 +12,8 @@ pub(super) fn unreadable(file: &str, text: &str, error: &Yaml) -> PolicyError {
     let line = location.line().max(1);
     let problem = match error.without_snippet() {
         Yaml::SerdeUnknownField { field, expected, .. } => {
-            let hint = nearest(field, expected.iter().copied()).map_or_else(
-                || format!("known here are {}", expected.join(", ")),
-                |known| format!("did you mean `{known}`?"),
-            );
+            let otherwise = || format!("known here are {}", expected.join(", "));
+            let hint = did_you_mean(field, expected.iter().copied(), otherwise);
             return PolicyError::UnknownKey { file, line, key: field.clone(), hint };
         }
         Yaml::SerdeUnknownVariant { variant, expected, .. } => {

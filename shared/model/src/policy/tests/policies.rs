@@ -3,7 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::subsequence};
 
 use super::super::*;
-use crate::policy::kubernetes::VOLUME_TYPES;
+use crate::{policy::kubernetes::VOLUME_TYPES, quantity::Quantity};
 
 /// Any policy, in words that YAML could mistake for something else where the format allows them.
 pub(in crate::policy) fn policy() -> impl Strategy<Value = Policy> {
@@ -120,11 +120,12 @@ fn resources() -> impl Strategy<Value = Resources> {
         prop_oneof![
             Just(DefaultRequest::Limit),
             prop::sample::select(vec!["1", "1m", "0.5", "1e1", "1Ki"])
-                .prop_map(|a| DefaultRequest::Amount(constant(a)))
+                .prop_map(|a| DefaultRequest::Amount(Quantity::constant(a)))
         ]
     };
-    let amounts = || prop::sample::select(vec!["2Ki", "1e4", "10k", "123456789n", "9.5Gi", "1T"]).prop_map(constant);
-    let limits = (amounts(), amounts(), prop::sample::select(vec!["8Gi", "1T", "5e9"]).prop_map(constant));
+    let amounts =
+        || prop::sample::select(vec!["2Ki", "1e4", "10k", "123456789n", "9.5Gi", "1T"]).prop_map(Quantity::constant);
+    let limits = (amounts(), amounts(), prop::sample::select(vec!["8Gi", "1T", "5e9"]).prop_map(Quantity::constant));
     (limits, (requests(), requests(), requests()), vec("[a-z]{1,4}\\.com/[a-z]{1,4}", 0..3), any::<bool>()).prop_map(
         |(limits, requests, extended, claims)| {
             let within = |request, limit| match request {
@@ -152,7 +153,7 @@ fn scratch() -> impl Strategy<Value = Vec<Scratch>> {
         let scratch = all.map(|(index, (size, places, per_container))| Scratch {
             name: format!("d{index}"),
             path: format!("/d/{index}"),
-            size: constant(&size),
+            size: Quantity::constant(&size),
             env: places.into_iter().enumerate().map(|(n, place)| (format!("V{index}_{n}"), place)).collect(),
             per_container,
         });
@@ -171,7 +172,7 @@ fn bodies() -> impl Strategy<Value = Bodies> {
         |(enabled, path, size, max_entries, deadline_seconds, audience)| Bodies {
             enabled,
             path,
-            size: constant(&size),
+            size: Quantity::constant(&size),
             max_entries,
             deadline_seconds,
             audience,

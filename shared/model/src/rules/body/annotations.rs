@@ -4,6 +4,7 @@
 use crate::{
     harden::Context,
     keys,
+    names::is_object_name,
     pod::{Draft, Path},
 };
 
@@ -22,9 +23,6 @@ const LONGEST_URL: usize = 2048;
 
 /// Characters that a URL may hold besides letters and digits (RFC 3986). Others make parsers disagree about the host.
 const URL_CHARACTERS: &[u8] = b"-._~:/?#[]@!$&'()*+,;=%";
-
-/// Characters of a DNS subdomain, which names a Secret.
-const LONGEST_NAME: usize = 253;
 
 /// The body that the annotations ask for, if any; or what is wrong with them, by field, and what to do.
 pub(super) fn asked(pod: &mut Draft, context: &Context<'_>) -> Result<Option<Delivery>, Vec<(Path, String)>> {
@@ -50,7 +48,7 @@ pub(super) fn asked(pod: &mut Draft, context: &Context<'_>) -> Result<Option<Del
         let message = "must be the SHA-256 of the body, as 64 hex digits: what is fetched is checked against it";
         problems.push((digest_field, message.to_owned()));
     }
-    if token_secret.as_deref().is_some_and(|name| !is_dns_subdomain(name)) {
+    if token_secret.as_deref().is_some_and(|name| !is_object_name(name)) {
         problems.push((secret_field, "must be the name of a Secret in the pod's namespace".to_owned()));
     }
     match digest {
@@ -81,14 +79,4 @@ fn check_url(url: &str) -> Result<(), String> {
         return Err(message);
     }
     Ok(())
-}
-
-fn is_dns_subdomain(name: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= LONGEST_NAME
-        && name.split('.').all(|part| {
-            part.bytes().all(|byte| is_letter(byte) || byte == b'-')
-                && part.bytes().next().is_some_and(is_letter)
-                && part.bytes().last().is_some_and(is_letter)
-        })
 }

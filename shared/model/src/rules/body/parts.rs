@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{command::escape, resources::LIMITED},
+    super::command::escape,
     annotations::{Delivery, asked},
 };
 use crate::{
     harden::Context,
     keys,
     pod::{Container, Draft, List, Path},
-    policy::{Bodies, DefaultRequest},
+    policy::{Bodies, CREDENTIALS_DIRECTORY, DefaultRequest},
     quantity::Quantity,
 };
 
@@ -28,9 +28,6 @@ pub(super) const VOLUME_TYPES: [&str; 3] = ["emptyDir", "secret", "projected"];
 
 /// Where the image has the program.
 const PROGRAM: &str = "/usr/bin/cofferdam-fetch";
-
-const TOKEN_DIRECTORY: &str = "/run/cofferdam/token";
-const IDENTITY_DIRECTORY: &str = "/run/cofferdam/identity";
 
 /// `r--r-----`: the pod's fsGroup reads it, whatever its user is.
 const READ_BY_GROUP: u32 = 0o440;
@@ -59,10 +56,9 @@ pub(super) fn container(delivery: &Delivery, context: &Context<'_>) -> Value {
     ];
     let mut mounts = vec![json!({ "name": BODY, "mountPath": bodies.path })];
     if delivery.token_secret.is_some() {
-        for (name, directory, flag) in
-            [(TOKEN, TOKEN_DIRECTORY, "--token-file"), (IDENTITY, IDENTITY_DIRECTORY, "--identity-file")]
-        {
-            args.push(format!("{flag}={directory}/token"));
+        for (name, credential) in [(TOKEN, "token"), (IDENTITY, "identity")] {
+            let directory = format!("{CREDENTIALS_DIRECTORY}/{credential}");
+            args.push(format!("--{credential}-file={directory}/token"));
             mounts.push(json!({ "name": name, "mountPath": directory, "readOnly": true }));
         }
     }
@@ -137,21 +133,14 @@ fn size(context: &Context<'_>) -> Quantity {
 /// lose its class (Guaranteed). A quota counts every container, so none of the three is left out, but for what the pod
 /// limits as a whole.
 pub(super) fn resources(pod: &mut Draft, context: &Context<'_>) -> Value {
-    let (ceilings, defaults) = (context.profile.resources.limits, context.profile.resources.requests);
-    let amounts = [
-        (ceilings.cpu, defaults.cpu),
-        (ceilings.memory, defaults.memory),
-        (ceilings.ephemeral_storage, defaults.ephemeral_storage),
-    ];
     let (mut limits, mut requests) = (Map::new(), Map::new());
-    for ((resource, (ceiling, default)), enough) in LIMITED.into_iter().zip(amounts).zip(ENOUGH) {
+    for ((resource, ceiling, default), enough) in context.profile.resources.limited().into_iter().zip(ENOUGH) {
         // A request alone is what the API server made of the containers' own, which all have limits then.
         if pod.is_set(&Path::of(&["spec", "resources", "limits", resource])) {
             continue;
         }
         let together = sum(pod, "limits", resource).unwrap_or(ceiling);
-        let enough = Quantity::parse(enough).unwrap_or(together);
-        let limit = together.max(enough).min(ceiling);
+        let limit = together.max(Quantity::constant(enough)).min(ceiling);
         let requested = sum(pod, "requests", resource).unwrap_or(together);
         let request = match default {
             DefaultRequest::Amount(amount) if requested != together => amount.min(limit),

@@ -2,9 +2,10 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
-    harden::{Occasion, Refusal, Template},
+    harden::{Occasion, Template},
     keys,
     policy::{Policy, Profile},
+    refusal::Refusal,
     testing::{Applied, apply_under, apply_with, fields, pod},
 };
 
