@@ -9,6 +9,7 @@
 //!
 //! * [`admit`]: every kind of input becomes an answer here;
 //! * [`review`]: the admission API's `AdmissionReview`, read and written;
+//! * [`workload`]: the kinds of objects that make pods;
 //! * [`weight`]: what a pod may cost in memory before it is looked at;
 //! * [`record`]: the log line of a decision;
 //! * [`metrics`]: what is counted;
@@ -39,7 +40,9 @@ pub mod reload;
 pub mod review;
 pub mod serve;
 pub mod weight;
+pub mod workload;
 
+use args::{Cli, Command, ServeArgs};
 use offline::args::HardenArgs;
 use plugin::PluginCommand;
 use policy_command::PolicyArgs;
@@ -61,54 +64,49 @@ const UNUSABLE: u8 = 2;
 /// [`offline::Outcome`] says, 2 for bad usage and whatever cannot be read or written.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let is_plugin = plugin::is_called(&arguments);
-    let command = if is_plugin {
-        plugin::Cli::try_parse_from(&arguments).map(|cli| match cli.command {
-            PluginCommand::Explain(arguments) => Command::Explain(arguments),
-            PluginCommand::List(arguments) => Command::List(arguments),
-            PluginCommand::Harden(arguments) => Command::Harden(arguments),
-            PluginCommand::Policy(arguments) => Command::Policy(arguments),
-        })
-    } else {
-        args::Cli::try_parse_from(&arguments).map(|cli| match cli.command {
-            args::Command::Serve(arguments) => Command::Serve(arguments),
-            args::Command::Harden(arguments) => Command::Harden(arguments),
-            args::Command::Policy(arguments) => Command::Policy(arguments),
-        })
-    };
-    let command = match command {
-        Ok(command) => command,
+    if plugin::is_called(&arguments) {
+        return match plugin::Cli::try_parse_from(&arguments) {
+            Ok(cli) => match cli.command {
+                PluginCommand::Explain(arguments) => {
+                    said(plugin::explain(&arguments, &mut io::stdout().lock()).map(|()| ExitCode::SUCCESS))
+                }
+                PluginCommand::List(arguments) => {
+                    said(plugin::list(&arguments, &mut io::stdout().lock()).map(|()| ExitCode::SUCCESS))
+                }
+                PluginCommand::Harden(arguments) => harden(arguments),
+                PluginCommand::Policy(arguments) => policy(arguments),
+            },
+            Err(error) => misused(&error, UNUSABLE),
+        };
+    }
+    match Cli::try_parse_from(&arguments) {
+        Ok(cli) => match cli.command {
+            Command::Serve(arguments) => serve(arguments),
+            Command::Harden(arguments) => harden(arguments),
+            Command::Policy(arguments) => policy(arguments),
+        },
         Err(error) => {
-            // A closed standard error leaves nobody to tell.
-            let _ = error.print();
-            let is_for_serving = arguments.get(1).is_none_or(|word| word == "serve") && !is_plugin;
-            return match (error.use_stderr(), is_for_serving) {
-                (false, _) => ExitCode::SUCCESS,
-                (true, true) => ExitCode::from(USAGE),
-                (true, false) => ExitCode::from(UNUSABLE),
-            };
+            let is_for_serving = arguments.get(1).is_none_or(|word| word == "serve");
+            misused(&error, if is_for_serving { USAGE } else { UNUSABLE })
         }
-    };
-    let mut out = io::stdout().lock();
-    match command {
-        Command::Serve(arguments) => serve(arguments),
-        Command::Harden(arguments) => {
-            let done = offline::run(&arguments.into_job(), &mut out, &mut io::stderr().lock());
-            said(done.map(ExitCode::from))
-        }
-        Command::Policy(arguments) => said(policy_command::run(arguments, &mut out).map(|()| ExitCode::SUCCESS)),
-        Command::Explain(arguments) => said(plugin::explain(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
-        Command::List(arguments) => said(plugin::list(&arguments, &mut out).map(|()| ExitCode::SUCCESS)),
     }
 }
 
-/// What was typed, whichever name the program has.
-enum Command {
-    Serve(args::ServeArgs),
-    Harden(HardenArgs),
-    Policy(PolicyArgs),
-    Explain(plugin::ExplainArgs),
-    List(plugin::ListArgs),
+/// Says what was wrong with the command line, or what it asked to be told about itself.
+fn misused(error: &clap::Error, code: u8) -> ExitCode {
+    // A closed standard error leaves nobody to tell.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(code) } else { ExitCode::SUCCESS }
+}
+
+fn harden(arguments: HardenArgs) -> ExitCode {
+    let options = arguments.into_options();
+    let outcome = offline::run(&options, &mut io::stdout().lock(), &mut io::stderr().lock());
+    said(outcome.map(ExitCode::from))
+}
+
+fn policy(arguments: PolicyArgs) -> ExitCode {
+    said(policy_command::run(arguments, &mut io::stdout().lock()).map(|()| ExitCode::SUCCESS))
 }
 
 /// The exit code, after saying on standard error what went wrong.
@@ -119,7 +117,7 @@ fn said<E: std::error::Error>(done: Result<ExitCode, E>) -> ExitCode {
     })
 }
 
-fn serve(arguments: args::ServeArgs) -> ExitCode {
+fn serve(arguments: ServeArgs) -> ExitCode {
     let (format, filter) = (arguments.log_format, arguments.log_filter.clone());
     let usage = arguments.into_config().and_then(|config| {
         logs::init(format, &filter)?;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use cofferdam_model::policy::Policy;
 
-use crate::config::{ConfigError, PolicySource};
+use crate::config::{ConfigError, Installation, PolicySource};
 
 pub mod args;
 mod check;
@@ -37,24 +37,24 @@ pub enum Source {
 
 /// What is asked of a file.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct Options {
     /// What to read.
     pub source: Source,
     /// Where the policy comes from.
     pub policy: PolicySource,
-    /// The image that holds `cofferdam-fetch`.
-    pub image: String,
+    /// What the policy's file does not say.
+    pub installation: Installation,
     /// The namespace of objects that name none.
     pub namespace: String,
     /// The profile of pods that name none, written into them.
     pub profile: Option<String>,
     /// What to do.
-    pub task: Task,
+    pub mode: Mode,
 }
 
 /// What to do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
+pub enum Mode {
     /// Write it hardened.
     Harden(Format),
     /// Say whether hardening would change it.
@@ -112,28 +112,28 @@ pub enum OfflineError {
 }
 
 /// Does it: the result goes to `out`, warnings and refusals to `notes`.
-pub fn run(job: &Job, out: &mut impl Write, notes: &mut impl Write) -> Result<Outcome, OfflineError> {
-    let policy = job.policy.load()?.with_image(&job.image);
-    let text = job.source.read()?;
-    match job.task {
-        Task::Harden(format) => harden(job, format, &policy, &text, out, notes),
-        Task::Check => check::check(job, &policy, &text, notes),
-        Task::Review(entry) => review::answer(job, entry, &policy, &text, out),
+pub fn run(options: &Options, out: &mut impl Write, notes: &mut impl Write) -> Result<Outcome, OfflineError> {
+    let policy = options.installation.complete(options.policy.load()?);
+    let text = options.source.read()?;
+    match options.mode {
+        Mode::Harden(format) => harden(options, format, &policy, &text, out, notes),
+        Mode::Check => check::check(options, &policy, &text, notes),
+        Mode::Review(entry) => review::answer(options, entry, &policy, &text, out),
     }
 }
 
 fn harden(
-    job: &Job,
+    options: &Options,
     format: Format,
     policy: &Policy,
     text: &str,
     out: &mut impl Write,
     notes: &mut impl Write,
 ) -> Result<Outcome, OfflineError> {
-    let mut documents = documents::read(&job.source, text)?;
+    let mut documents = documents::read(&options.source, text)?;
     let mut refused = false;
     for document in &mut documents {
-        for pod in templates::harden(&mut document.object, job, policy) {
+        for pod in templates::harden(&mut document.object, options, policy) {
             for line in pod.lines() {
                 writeln!(notes, "{line}")?;
             }
@@ -146,7 +146,7 @@ fn harden(
         writeln!(notes, "nothing was written: what is refused cannot be hardened")?;
         return Ok(Outcome::Refused);
     }
-    output::write(format, &job.source, text, &documents, out)?;
+    output::write(format, &options.source, text, &documents, out)?;
     Ok(Outcome::Done)
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use cofferdam_model::keys;
 use cofferdam_model::policy::{self, Policy};
 
 use crate::config::{ConfigError, PolicySource};
@@ -46,7 +47,7 @@ struct ParamsArgs {
     #[arg(long, default_value = "cofferdam-policy-params")]
     name: String,
     /// The ConfigMap's namespace.
-    #[arg(long, default_value = "cofferdam-system")]
+    #[arg(long, default_value = keys::SYSTEM_NAMESPACE)]
     namespace: String,
 }
 

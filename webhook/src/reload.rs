@@ -4,7 +4,6 @@
 //! levels up, which a watch on the file never sees. A change that does not load changes nothing, and is told until it
 //! is repaired.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use cofferdam_model::policy::Policy;
 use tokio::time::MissedTickBehavior;
 
 use crate::config::{ConfigError, Installation, PolicySource};
+use crate::with_causes;
 
 /// Watches over the policy that holds.
 #[derive(Debug)]
@@ -89,8 +89,7 @@ impl Reloader {
 
     /// Every look at a broken policy fails; one line tells it.
     fn log(&mut self, error: &ConfigError) {
-        let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
-        let text = format!("{error}{cause}");
+        let text = with_causes(error);
         if self.logged.as_ref() != Some(&text) {
             tracing::error!(error = text, "the policy does not load, the last good one stays in force");
             self.logged = Some(text);

@@ -1,10 +1,11 @@
 //! What a review is about, as far as it is any business of ours.
 
-use cofferdam_model::{Operation, Scope, Template};
+use cofferdam_model::{Operation, Scope};
 use serde_json::Value;
 
 use super::entry::{Entry, Webhook};
 use crate::review::{Resource, Review};
+use crate::workload::{VERSION, Workload};
 
 /// What is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +18,7 @@ pub enum Subject {
     Update,
     /// A workload is created or changed. Its pods come later, and warnings about them would reach nobody but its
     /// controller.
-    Workload(Template),
-    /// The same of a `CronJob`, whose template is a level deeper.
-    CronJob,
+    Workload(&'static Workload),
 }
 
 impl Subject {
@@ -27,7 +26,7 @@ impl Subject {
     #[must_use]
     pub fn of(entry: Entry, review: &Review<'_>) -> Option<Self> {
         let Resource { group, version, resource } = &review.resource;
-        if version != "v1" {
+        if version != VERSION {
             return None;
         }
         let (operation, part) = (review.operation.as_str(), review.sub_resource.as_str());
@@ -37,17 +36,9 @@ impl Subject {
             (Webhook::Mutating, "", "pods", "resize", "UPDATE") | (Webhook::Validating, "", "pods", "", "UPDATE") => {
                 Some(Self::Update)
             }
-            (Webhook::Validating, group, kind, "", "CREATE" | "UPDATE") => Self::workload(group, kind),
-            _ => None,
-        }
-    }
-
-    fn workload(group: &str, resource: &str) -> Option<Self> {
-        match (group, resource) {
-            ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
-            | ("", "replicationcontrollers") => Some(Self::Workload(Template::RunsForever)),
-            ("batch", "jobs") => Some(Self::Workload(Template::RunsToCompletion)),
-            ("batch", "cronjobs") => Some(Self::CronJob),
+            (Webhook::Validating, group, resource, "", "CREATE" | "UPDATE") => {
+                Workload::of_resource(group, resource).map(Self::Workload)
+            }
             _ => None,
         }
     }
@@ -63,8 +54,7 @@ impl Subject {
     pub fn path(self) -> &'static str {
         match self {
             Self::Creation | Self::EphemeralContainers | Self::Update => "",
-            Self::Workload(_) => "spec.template",
-            Self::CronJob => "spec.jobTemplate.spec.template",
+            Self::Workload(workload) => workload.at,
         }
     }
 
@@ -87,8 +77,7 @@ impl Subject {
             Self::Creation => Operation::Create,
             Self::EphemeralContainers => Operation::AddEphemeralContainers { old },
             Self::Update => Operation::Update { old },
-            Self::Workload(template) => Operation::Template(template),
-            Self::CronJob => Operation::Template(Template::RunsToCompletion),
+            Self::Workload(workload) => Operation::Template(workload.template),
         }
     }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Format, Job, Source, Task};
+use super::{Format, Mode, Options, Source};
 use crate::admit::Entry;
-use crate::config::PolicySource;
+use crate::config::{Installation, PolicySource};
 
 /// Flags of `harden`.
 #[derive(Args, Debug)]
@@ -15,9 +15,9 @@ pub struct HardenArgs {
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
-    /// The image that holds cofferdam-fetch.
-    #[arg(long, value_name = "IMAGE", default_value = "cofferdam:dev")]
-    image: String,
+    /// The image that holds cofferdam-fetch. Without it the one that the manifests name.
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
 
     /// The namespace of objects that name none.
     #[arg(long, short, value_name = "NAME", default_value = "default")]
@@ -51,15 +51,16 @@ pub struct HardenArgs {
 impl HardenArgs {
     /// What the flags mean.
     #[must_use]
-    pub fn into_job(self) -> Job {
+    pub fn into_options(self) -> Options {
         let Self { policy, image, namespace, profile, output, check, review, entry, file } = self;
-        let task = match (check, review) {
-            (true, _) => Task::Check,
-            (_, true) => Task::Review(entry),
-            _ => Task::Harden(output),
+        let mode = match (check, review) {
+            (true, _) => Mode::Check,
+            (_, true) => Mode::Review(entry),
+            _ => Mode::Harden(output),
         };
         let policy = policy.map_or(PolicySource::BuiltIn, PolicySource::File);
-        Job { source: Source::from(Path::new(&file)), policy, image, namespace, profile, task }
+        let installation = Installation { image, ..Installation::default() };
+        Options { source: Source::from(Path::new(&file)), policy, installation, namespace, profile, mode }
     }
 }
 

@@ -5,13 +5,18 @@ use std::io::Write;
 use cofferdam_model::Verdict;
 use cofferdam_model::policy::Policy;
 
-use super::{Job, OfflineError, Outcome, documents, templates};
+use super::{OfflineError, Options, Outcome, documents, templates};
 
 /// Writes what would be done and to what, and nothing else.
-pub(super) fn check(job: &Job, policy: &Policy, text: &str, notes: &mut impl Write) -> Result<Outcome, OfflineError> {
+pub(super) fn check(
+    options: &Options,
+    policy: &Policy,
+    text: &str,
+    notes: &mut impl Write,
+) -> Result<Outcome, OfflineError> {
     let mut outcome = Outcome::Done;
-    for mut document in documents::read(&job.source, text)? {
-        for judged in templates::harden(&mut document.object, job, policy) {
+    for mut document in documents::read(&options.source, text)? {
+        for judged in templates::harden(&mut document.object, options, policy) {
             for line in judged.lines() {
                 writeln!(notes, "{line}")?;
             }

@@ -4,20 +4,20 @@ use std::io::Write;
 
 use cofferdam_model::policy::Policy;
 
-use super::{Job, OfflineError, Outcome};
+use super::{OfflineError, Options, Outcome};
 use crate::admit::{Entry, decide};
 use crate::review::Review;
 
 /// Writes the answer, whatever it is.
 pub(super) fn answer(
-    job: &Job,
+    options: &Options,
     entry: Entry,
     policy: &Policy,
     text: &str,
     out: &mut impl Write,
 ) -> Result<Outcome, OfflineError> {
     let review = Review::parse(text.as_bytes()).map_err(|malformed| OfflineError::NotAReview {
-        source_name: job.source.to_string(),
+        source_name: options.source.to_string(),
         problem: malformed.to_string(),
     })?;
     out.write_all(&decide(entry, &review, policy).answer.to_body())?;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// What an API server could ask about, as group, version, resource and subresource, and what is done to it.
-pub(super) const KINDS: [([&str; 4], &str); 21] = [
+pub(super) const KINDS: [([&str; 4], &str); 22] = [
     (["", "v1", "pods", ""], "CREATE"),
     (["", "v1", "pods", ""], "UPDATE"),
     (["", "v1", "pods", ""], "DELETE"),
@@ -13,6 +13,7 @@ pub(super) const KINDS: [([&str; 4], &str); 21] = [
     (["", "v1", "pods", "binding"], "CREATE"),
     (["", "v1", "pods", "exec"], "CONNECT"),
     (["", "v1", "replicationcontrollers", ""], "CREATE"),
+    (["", "v1", "podtemplates", ""], "UPDATE"),
     (["apps", "v1", "deployments", ""], "CREATE"),
     (["apps", "v1", "deployments", ""], "UPDATE"),
     (["apps", "v1", "deployments", "scale"], "UPDATE"),
@@ -54,12 +55,14 @@ fn privileged_pod() -> Value {
 fn workload(resource: &str, pod: &Value) -> Value {
     let template = json!({"metadata": pod["metadata"], "spec": pod["spec"]});
     match resource {
+        "podtemplates" => json!({"metadata": {"name": "w"}, "template": template}),
         "cronjobs" => json!({"metadata": {"name": "w"}, "spec": {"jobTemplate": {"spec": {"template": template}}}}),
         _ => json!({"metadata": {"name": "w"}, "spec": {"template": template}}),
     }
 }
 
-const WORKLOADS: [([&str; 4], &str); 7] = [
+const WORKLOADS: [([&str; 4], &str); 8] = [
+    (["", "v1", "podtemplates", ""], "template"),
     (["", "v1", "replicationcontrollers", ""], "spec.template"),
     (["apps", "v1", "daemonsets", ""], "spec.template"),
     (["apps", "v1", "deployments", ""], "spec.template"),
