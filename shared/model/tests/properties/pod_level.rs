@@ -90,16 +90,16 @@ fn containers<'p>(pod: &'p Value, list: &str) -> impl Iterator<Item = &'p Value>
     pod["spec"][list].as_array().into_iter().flatten()
 }
 
-/// What the containers request together: those that run together, or an init container with the sidecars before it.
-fn aggregate(pod: &Value, name: &str) -> Option<Quantity> {
+/// What the containers ask for together: those that run together, or an init container with the sidecars before it.
+fn aggregate(pod: &Value, kind: &str, name: &str) -> Option<Quantity> {
     let plus = |sum: Option<Quantity>, more: Option<Quantity>| match (sum, more) {
         (Some(sum), Some(more)) => Some(sum.plus(more)),
         (sum, more) => sum.or(more),
     };
-    let mut together = containers(pod, "containers").fold(None, |sum, c| plus(sum, amount(c, "requests", name)));
+    let mut together = containers(pod, "containers").fold(None, |sum, c| plus(sum, amount(c, kind, name)));
     let (mut sidecars, mut most) = (None, None);
     for init in containers(pod, "initContainers") {
-        let request = amount(init, "requests", name);
+        let request = amount(init, kind, name);
         if init["restartPolicy"] == json!("Always") {
             together = plus(together, request);
             sidecars = plus(sidecars, request);
@@ -111,7 +111,8 @@ fn aggregate(pod: &Value, name: &str) -> Option<Quantity> {
     together.max(most)
 }
 
-/// The pod with what an API server fills in; since 1.36 with the pod's limits, where all containers have theirs.
+/// The pod with what an API server fills in; since 1.37 with the pod's limits, where all containers have theirs
+/// (`PodLevelResourcesFixDefaulting`).
 fn defaulted(pod: &Value, fills_limits: bool) -> Value {
     let mut pod = pod.clone();
     for list in ["containers", "initContainers"] {
@@ -129,7 +130,7 @@ fn defaulted(pod: &Value, fills_limits: bool) -> Value {
         .iter()
         .any(|kind| pod["spec"]["resources"][kind].as_object().is_some_and(|amounts| !amounts.is_empty()));
     for (name, _) in RESOURCES.iter().filter(|_| sets_any) {
-        let summed = aggregate(&pod, name);
+        let summed = aggregate(&pod, "requests", name);
         let limit = amount(&pod["spec"], "limits", name);
         if amount(&pod["spec"], "requests", name).is_none()
             && let Some(request) = summed.or(limit)
@@ -137,13 +138,13 @@ fn defaulted(pod: &Value, fills_limits: bool) -> Value {
             pod["spec"]["resources"]["requests"][*name] = json!(request.to_string());
         }
         let all = || containers(&pod, "containers").chain(containers(&pod, "initContainers"));
-        let limits: Option<Vec<Quantity>> = all().map(|container| amount(container, "limits", name)).collect();
         if fills_limits
             && limit.is_none()
-            && let (Some(limits), Some(request)) = (limits, amount(&pod["spec"], "requests", name))
+            && all().all(|container| amount(container, "limits", name).is_some())
+            && let Some(request) = amount(&pod["spec"], "requests", name)
+            && let Some(limit) = aggregate(&pod, "limits", name)
         {
-            let sum = limits.into_iter().fold(Quantity::ZERO, Quantity::plus).max(request);
-            pod["spec"]["resources"]["limits"][*name] = json!(sum.to_string());
+            pod["spec"]["resources"]["limits"][*name] = json!(limit.max(request).to_string());
         }
     }
     pod
@@ -162,7 +163,7 @@ fn faults(pod: &Value) -> Vec<String> {
                 faults.push(format!("{} requests more {name} than its limit", holder["name"]));
             }
         }
-        if let (Some(request), Some(needed)) = (amount(whole, "requests", name), aggregate(pod, name))
+        if let (Some(request), Some(needed)) = (amount(whole, "requests", name), aggregate(pod, "requests", name))
             && needed > request
         {
             faults.push(format!("the containers request {needed} {name}, and the pod {request}"));
