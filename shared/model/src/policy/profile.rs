@@ -290,7 +290,8 @@ fn default_scratch() -> Vec<Scratch> {
             "/home/session",
             false,
             &[
-                ("GOMODCACHE", ".cache/go-mod"),
+                ("CARGO_HOME", ".cargo"),
+                ("GOPATH", "go"),
                 ("HOME", ""),
                 ("XDG_CACHE_HOME", ".cache"),
                 ("npm_config_cache", ".npm"),

@@ -32,7 +32,8 @@ fn b63_every_container_that_is_made_read_only_gets_tmp_and_home() {
         assert_eq!(applied.spec(&format!("/{container}/volumeMounts")), &mounts(name), "{container}");
         let env = json!([
             { "name": "TMPDIR", "value": "/tmp" },
-            { "name": "GOMODCACHE", "value": "/home/session/.cache/go-mod" },
+            { "name": "CARGO_HOME", "value": "/home/session/.cargo" },
+            { "name": "GOPATH", "value": "/home/session/go" },
             { "name": "HOME", "value": "/home/session" },
             { "name": "XDG_CACHE_HOME", "value": "/home/session/.cache" },
             { "name": "npm_config_cache", "value": "/home/session/.npm" },
