@@ -17,7 +17,7 @@ use crate::policy_command::PolicyArgs;
 /// Hardens every pod that an API server shows it.
 #[derive(Debug, Parser)]
 #[command(name = "cofferdam-webhook", version)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -25,7 +25,7 @@ pub struct Cli {
 
 /// What the program can do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Answer admission reviews over HTTPS.
     Serve(ServeArgs),
     /// Harden the pods in a file, by the same rules.
@@ -38,7 +38,7 @@ pub enum Command {
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// The policy file. Without it the built-in policy holds. It is read again when it changes.
     #[arg(long, value_name = "FILE", env = "COFFERDAM_WEBHOOK_POLICY")]
     pub policy: Option<PathBuf>,
@@ -128,7 +128,7 @@ pub struct ServeArgs {
 
 impl ServeArgs {
     /// What the flags mean. Reads the policy file.
-    pub fn into_config(self) -> Result<Config, ConfigError> {
+    pub(crate) fn into_config(self) -> Result<Config, ConfigError> {
         // Without `..`: a flag that nothing uses is a compiler's warning.
         let Self {
             policy,

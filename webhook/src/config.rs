@@ -18,7 +18,7 @@ const LARGEST_POLICY_BYTES: u64 = 1024 * 1024;
 
 /// Everything a server needs to start.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     /// The policy to begin with.
     pub policy: Policy,
     /// Where it came from, and where the next one will be.
@@ -45,7 +45,7 @@ pub struct Config {
 
 /// Where a policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PolicySource {
+pub(crate) enum PolicySource {
     /// Compiled in.
     BuiltIn,
     /// A file.
@@ -54,7 +54,7 @@ pub enum PolicySource {
 
 /// What a policy file does not say, since it is known only where Cofferdam is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installation {
+pub(crate) struct Installation {
     /// The image that holds `cofferdam-fetch`; none for the one of the manifests.
     pub image: Option<String>,
     /// Where Cofferdam itself runs.
@@ -63,7 +63,7 @@ pub struct Installation {
 
 /// A configuration that the program cannot start with.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// The policy file could not be read.
     #[error("cannot read the policy file {}", path.display())]
     PolicyFile {
@@ -96,7 +96,7 @@ impl Default for Installation {
 impl Installation {
     /// The policy with what its file does not say.
     #[must_use]
-    pub fn complete(&self, policy: Policy) -> Policy {
+    pub(crate) fn complete(&self, policy: Policy) -> Policy {
         let policy = policy.with_system_namespace(&self.namespace);
         match &self.image {
             Some(image) => policy.with_image(image),
@@ -107,7 +107,7 @@ impl Installation {
 
 impl PolicySource {
     /// Reads and checks the policy.
-    pub fn load(&self) -> Result<Policy, ConfigError> {
+    pub(crate) fn load(&self) -> Result<Policy, ConfigError> {
         match self {
             Self::BuiltIn => Ok(Policy::built_in()),
             Self::File(path) => Ok(Policy::parse(&path.to_string_lossy(), &read(path)?)?),

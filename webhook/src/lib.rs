@@ -9,14 +9,14 @@
 //!
 //! * [`admit`]: every kind of input becomes an answer here;
 //! * [`review`]: the admission API's `AdmissionReview`, read and written;
-//! * [`workload`]: the kinds of objects that make pods;
+//! * `workload`: the kinds of objects that make pods;
 //! * [`weight`]: what a pod may cost in memory before it is looked at;
 //! * [`record`]: the log line of a decision;
 //! * [`metrics`]: what is counted;
-//! * [`reload`]: the policy file is read again and again;
-//! * [`args`] and [`config`]: what was typed, and what it means;
-//! * [`offline`]: the same rules over files; [`policy_command`]: a policy file by itself; [`plugin`]: `kubectl cofferdam`;
-//! * [`serve`]: the life of the server.
+//! * `reload`: the policy file is read again and again;
+//! * `args` and `config`: what was typed, and what it means;
+//! * `offline`: the same rules over files; `policy_command`: a policy file by itself; `plugin`: `kubectl cofferdam`;
+//! * `serve`: the life of the server.
 //!
 //! It needs nothing from the cluster and asks nobody: all it knows is the policy, the certificate and the request.
 
@@ -29,27 +29,25 @@ use cofferdam_runtime::stop::Stop;
 use cofferdam_runtime::{logs, panics};
 
 pub mod admit;
-pub mod args;
-pub mod config;
+mod args;
+mod config;
 pub mod metrics;
-pub mod offline;
-pub mod plugin;
-pub mod policy_command;
+mod offline;
+mod plugin;
+mod policy_command;
 pub mod record;
-pub mod reload;
+mod reload;
 pub mod review;
-pub mod serve;
+mod serve;
 pub mod weight;
-pub mod workload;
+mod workload;
 
 use args::{Cli, Command, ServeArgs};
 use offline::args::HardenArgs;
 use plugin::PluginCommand;
 use policy_command::PolicyArgs;
 
-pub use config::Config;
-pub use serve::{Running, start};
-
+use config::Config;
 /// Bad usage or configuration, as BSD's `sysexits` numbers it.
 const USAGE: u8 = 64;
 
@@ -61,7 +59,7 @@ const UNUSABLE: u8 = 2;
 ///
 /// Exit codes of `serve`: 0 for an orderly end, 64 for bad usage or configuration (said on standard error), 1 for a
 /// start that failed or an end that was not orderly (said in the log). Of the other commands: 0, 1 and 3 as
-/// [`offline::Outcome`] says, 2 for bad usage and whatever cannot be read or written.
+/// `offline::Outcome` says, 2 for bad usage and whatever cannot be read or written.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if plugin::is_called(&arguments) {
@@ -146,7 +144,7 @@ fn serve(arguments: ServeArgs) -> ExitCode {
 async fn until_stopped(config: Config) -> Result<(), serve::ServeError> {
     let stop = Stop::new();
     stop.on_signals().map_err(serve::ServeError::Runtime)?;
-    start(config, stop).await?.wait().await
+    serve::until_stopped(config, stop).await
 }
 
 /// An error and what led to it, on one line.

@@ -16,7 +16,7 @@ use cofferdam_model::policy::Policy;
 
 use crate::config::{ConfigError, Installation, PolicySource};
 
-pub mod args;
+pub(crate) mod args;
 mod check;
 mod documents;
 mod ordered;
@@ -24,11 +24,11 @@ mod output;
 mod review;
 mod templates;
 
-pub use output::Format;
+pub(crate) use output::Format;
 
 /// Where to read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// Standard input.
     Stdin,
     /// A file.
@@ -37,7 +37,7 @@ pub enum Source {
 
 /// What is asked of a file.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// What to read.
     pub source: Source,
     /// Where the policy comes from.
@@ -54,7 +54,7 @@ pub struct Options {
 
 /// What to do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Write it hardened.
     Harden(Format),
     /// Say whether hardening would change it.
@@ -76,7 +76,7 @@ pub enum Outcome {
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
-pub enum OfflineError {
+pub(crate) enum OfflineError {
     /// The input cannot be read.
     #[error("cannot read {source_name}")]
     Unreadable {
@@ -112,7 +112,7 @@ pub enum OfflineError {
 }
 
 /// Does it: the result goes to `out`, warnings and refusals to `notes`.
-pub fn run(options: &Options, out: &mut impl Write, notes: &mut impl Write) -> Result<Outcome, OfflineError> {
+pub(crate) fn run(options: &Options, out: &mut impl Write, notes: &mut impl Write) -> Result<Outcome, OfflineError> {
     let policy = options.installation.complete(options.policy.load()?);
     let text = options.source.read()?;
     match options.mode {

@@ -16,12 +16,12 @@ mod explain;
 mod list;
 
 /// The name by which kubectl finds the program.
-pub const NAME: &str = "kubectl-cofferdam";
+pub(crate) const NAME: &str = "kubectl-cofferdam";
 
 /// Sessions of Cofferdam, and what was done to them.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl cofferdam", bin_name = "kubectl cofferdam", version)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: PluginCommand,
@@ -29,7 +29,7 @@ pub struct Cli {
 
 /// What the plugin can do.
 #[derive(Debug, Subcommand)]
-pub enum PluginCommand {
+pub(crate) enum PluginCommand {
     /// Say which rule changed what in a pod.
     Explain(ExplainArgs),
     /// List sessions.
@@ -42,7 +42,7 @@ pub enum PluginCommand {
 
 /// Flags of `explain`.
 #[derive(Args, Debug)]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// The pod's name.
     pod: String,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub struct ExplainArgs {
 
 /// Flags of `list`.
 #[derive(Args, Debug)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     /// Look into all namespaces.
     #[arg(long, short = 'A')]
     all_namespaces: bool,
@@ -61,7 +61,7 @@ pub struct ListArgs {
 
 /// Which cluster and namespace; without them kubectl's own.
 #[derive(Args, Debug)]
-pub struct ClusterArgs {
+pub(crate) struct ClusterArgs {
     /// The namespace.
     #[arg(long, short, value_name = "NAME")]
     namespace: Option<String>,
@@ -75,7 +75,7 @@ pub struct ClusterArgs {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum PluginError {
+pub(crate) enum PluginError {
     /// kubectl does not run.
     #[error("cannot run kubectl; is it on the PATH?")]
     NoKubectl(#[source] io::Error),
@@ -91,13 +91,13 @@ pub enum PluginError {
 }
 
 /// Says what was done to a pod.
-pub fn explain(arguments: &ExplainArgs, out: &mut impl Write) -> Result<(), PluginError> {
+pub(crate) fn explain(arguments: &ExplainArgs, out: &mut impl Write) -> Result<(), PluginError> {
     let pod = kubectl(&arguments.cluster, &["get", "pod", "--output=json", "--", &arguments.pod])?;
     Ok(explain::write(&pod, out)?)
 }
 
 /// Lists the sessions of a namespace, or of all.
-pub fn list(arguments: &ListArgs, out: &mut impl Write) -> Result<(), PluginError> {
+pub(crate) fn list(arguments: &ListArgs, out: &mut impl Write) -> Result<(), PluginError> {
     let mut question = vec!["get", "pods", "--selector", keys::SESSION, "--output=json"];
     if arguments.all_namespaces {
         question.push("--all-namespaces");
@@ -124,7 +124,7 @@ fn kubectl(cluster: &ClusterArgs, arguments: &[&str]) -> Result<Value, PluginErr
 
 /// Whether the program was called by the plugin's name.
 #[must_use]
-pub fn is_called(arguments: &[OsString]) -> bool {
+pub(crate) fn is_called(arguments: &[OsString]) -> bool {
     let program = arguments.first().map(std::path::Path::new);
     program.and_then(|path| path.file_name()).is_some_and(|name| name == NAME)
 }

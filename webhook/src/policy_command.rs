@@ -11,7 +11,7 @@ use crate::config::{ConfigError, PolicySource};
 
 /// Flags of `policy`.
 #[derive(Args, Debug)]
-pub struct PolicyArgs {
+pub(crate) struct PolicyArgs {
     /// What to do.
     #[command(subcommand)]
     command: PolicyCommand,
@@ -53,7 +53,7 @@ struct ParamsArgs {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum PolicyCommandError {
+pub(crate) enum PolicyCommandError {
     /// The policy cannot be read or is wrong.
     #[error(transparent)]
     Policy(#[from] ConfigError),
@@ -69,7 +69,7 @@ impl FileArgs {
 }
 
 /// Does it, and writes the answer to `out`.
-pub fn run(arguments: PolicyArgs, out: &mut impl Write) -> Result<(), PolicyCommandError> {
+pub(crate) fn run(arguments: PolicyArgs, out: &mut impl Write) -> Result<(), PolicyCommandError> {
     match arguments.command {
         PolicyCommand::Check(file) => {
             let policy = file.load()?;

@@ -23,20 +23,10 @@ use crate::reload;
 /// The one protocol that is spoken inside TLS.
 const PROTOCOLS: [&str; 1] = ["http/1.1"];
 
-/// A server that answers.
-#[derive(Debug)]
-pub struct Running {
-    /// Where admission reviews are answered.
-    pub address: SocketAddr,
-    /// Where the admin port is.
-    pub admin_address: SocketAddr,
-    life: JoinHandle<Result<(), ServeError>>,
-}
-
 /// Why the server does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// No threads, no signal handlers.
     #[error("the operating system does not let the program start")]
     Runtime(#[source] io::Error),
@@ -68,8 +58,12 @@ pub enum ServeError {
     CutOff,
 }
 
-/// Starts a server; it answers when this returns. `stop` ends it: see [`Running::wait`].
-pub async fn start(config: Config, stop: Stop) -> Result<Running, ServeError> {
+/// Serves until `stop` ends it.
+///
+/// Asked to drain, the server turns unready and goes on for the drain delay, since API servers hear of it only after a
+/// while; then it takes no new connections and finishes what is in flight. The admin port stays open to the end. Asked
+/// to abort, it ends at once.
+pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), ServeError> {
     config.log();
     let Config {
         policy,
@@ -133,19 +127,7 @@ pub async fn start(config: Config, stop: Stop) -> Result<Running, ServeError> {
     tracing::info!(%address, %admin_address, "listening");
 
     let parts = Parts { reviews, admin, renewals, policy_changes };
-    let life = tokio::spawn(live(parts, stop, readiness, phases, admin_phases, drain_delay));
-    Ok(Running { address, admin_address, life })
-}
-
-impl Running {
-    /// Waits for the end.
-    ///
-    /// Once asked to drain, the server turns unready and goes on for the drain delay, since API servers hear of it
-    /// only after a while; then it takes no new connections and finishes what is in flight. The admin port stays open
-    /// to the end. Asked to abort, it ends at once.
-    pub async fn wait(self) -> Result<(), ServeError> {
-        self.life.await.map_err(|_| ServeError::EndedEarly { part: "server" })?
-    }
+    live(parts, stop, readiness, phases, admin_phases, drain_delay).await
 }
 
 /// What lives as long as the server.

@@ -18,7 +18,7 @@ pub struct Workload {
 }
 
 /// The one version that they all have.
-pub const VERSION: &str = "v1";
+pub(crate) const VERSION: &str = "v1";
 
 const ALL: &[Workload] = {
     use Template::{RunsForever, RunsToCompletion};

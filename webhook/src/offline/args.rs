@@ -10,7 +10,7 @@ use crate::config::{Installation, PolicySource};
 
 /// Flags of `harden`.
 #[derive(Args, Debug)]
-pub struct HardenArgs {
+pub(crate) struct HardenArgs {
     /// The policy file. Without it the built-in policy holds.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub struct HardenArgs {
 impl HardenArgs {
     /// What the flags mean.
     #[must_use]
-    pub fn into_options(self) -> Options {
+    pub(crate) fn into_options(self) -> Options {
         let Self { policy, image, namespace, profile, output, check, review, entry, file } = self;
         let mode = match (check, review) {
             (true, _) => Mode::Check,

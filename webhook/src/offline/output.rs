@@ -11,7 +11,7 @@ use super::{OfflineError, Source};
 
 /// In which form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// YAML documents.
     #[default]
     Yaml,
