@@ -215,7 +215,7 @@ fn advised(review: &Review<'_>, verdict: &Verdict, at: &str, record: Record) -> 
     };
     let mut answer = Answer::allow(&review.uid);
     answer.set_warnings(advice(verdict, at));
-    Decision { outcome, answer, record: record.named(outcome), patch_bytes: None }
+    Decision { outcome, answer, record: record.of_outcome(outcome), patch_bytes: None }
 }
 
 fn hardened_as(review: &Review<'_>, hardened: Hardened, policy: &Policy, record: Record) -> Decision {
@@ -232,7 +232,7 @@ fn hardened_as(review: &Review<'_>, hardened: Hardened, policy: &Policy, record:
         answer.annotate("changes", changes);
     }
     answer.set_warnings(hardened.warnings);
-    Decision { outcome: Outcome::Hardened, answer, record: record.named(Outcome::Hardened), patch_bytes }
+    Decision { outcome: Outcome::Hardened, answer, record: record.of_outcome(Outcome::Hardened), patch_bytes }
 }
 
 /// A pod that is not understood is not let through; a workload is no pod yet.
@@ -242,7 +242,7 @@ fn given_up(subject: Subject, outcome: Outcome, problem: &str, record: Record) -
     }
     let mut answer = Answer::allow(record.uid());
     answer.set_warnings(vec![format!("Cofferdam cannot tell what becomes of these pods: {problem}")]);
-    Decision { outcome, answer, record: record.named(outcome), patch_bytes: None }
+    Decision { outcome, answer, record: record.of_outcome(outcome), patch_bytes: None }
 }
 
 fn denied(outcome: Outcome, message: String, record: Record) -> Decision {
@@ -256,7 +256,7 @@ fn denied(outcome: Outcome, message: String, record: Record) -> Decision {
     if !record.rules().is_empty() {
         answer.annotate("refused-by", record.rules());
     }
-    Decision { outcome, answer, record: record.named(outcome), patch_bytes: None }
+    Decision { outcome, answer, record: record.of_outcome(outcome), patch_bytes: None }
 }
 
 impl Problem {

@@ -26,7 +26,7 @@ pub struct Record {
     name: String,
     user: String,
     dry_run: bool,
-    verdict: &'static str,
+    outcome: &'static str,
     session: String,
     profile: String,
     rules: String,
@@ -90,8 +90,8 @@ impl Record {
 
     /// With the outcome.
     #[must_use]
-    pub fn named(mut self, outcome: Outcome) -> Self {
-        self.verdict = outcome.as_str();
+    pub fn of_outcome(mut self, outcome: Outcome) -> Self {
+        self.outcome = outcome.as_str();
         self
     }
 
@@ -109,7 +109,7 @@ impl Record {
 
     /// Writes the line.
     pub fn write(&self) {
-        let Self { operation, webhook, scope, dry_run, verdict, session, rules, paths, .. } = self;
+        let Self { operation, webhook, scope, dry_run, outcome, session, rules, paths, .. } = self;
         let Self { uid, resource, namespace, name, user, profile, .. } = self;
         tracing::info!(
             uid = short(uid),
@@ -121,7 +121,7 @@ impl Record {
             dry_run,
             webhook,
             scope,
-            verdict,
+            outcome,
             session,
             profile = short(profile),
             rules,

@@ -114,6 +114,18 @@ pub const RULES: &[Rule] = &[
     marks::RULE,
 ];
 
+/// How many names a refusal spells out.
+const SPELLED_OUT: usize = 10;
+
+/// What a refusal says that the profile allows instead.
+fn it_allows(names: &[&str]) -> String {
+    match names.split_at_checked(SPELLED_OUT) {
+        Some((first, rest)) if !rest.is_empty() => format!("it allows {} and {} more", first.join(", "), rest.len()),
+        _ if names.is_empty() => "it allows none".to_owned(),
+        _ => format!("it allows {}", names.join(", ")),
+    }
+}
+
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rule").field("name", &self.name).field("effects", &self.effects).finish_non_exhaustive()

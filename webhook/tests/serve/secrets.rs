@@ -128,7 +128,7 @@ async fn b103_every_decision_leaves_one_line_that_says_who_asked_for_what() {
         ("scope", "enforced"),
         ("operation", "CREATE"),
         ("resource", "pods"),
-        ("verdict", "hardened"),
+        ("outcome", "hardened"),
         ("profile", "default"),
         ("session", answer.response()["auditAnnotations"]["session"].as_str().unwrap()),
     ] {
@@ -138,7 +138,7 @@ async fn b103_every_decision_leaves_one_line_that_says_who_asked_for_what() {
     assert!(paths.contains("spec.containers[0].securityContext.privileged"), "{line}");
 
     connection.post("/mutate/labelled", "application/json", review_of(&plain_pod()).as_bytes()).await;
-    assert_eq!(program.logged("decided").await["verdict"], "not-a-session");
+    assert_eq!(program.logged("decided").await["outcome"], "not-a-session");
 
     let resized = review_of_update("resize", &plain_pod(), &plain_pod());
     connection.post("/mutate/enforced", "application/json", resized.as_bytes()).await;
@@ -147,7 +147,7 @@ async fn b103_every_decision_leaves_one_line_that_says_who_asked_for_what() {
 
     connection.post("/mutate/warn", "application/json", review_of(&pod).as_bytes()).await;
     let line = program.logged("decided").await;
-    assert_eq!((&line["verdict"], line["rules"].as_str().unwrap().contains("privilege")), (&json!("advised"), true));
+    assert_eq!((&line["outcome"], line["rules"].as_str().unwrap().contains("privilege")), (&json!("advised"), true));
 }
 
 #[tokio::test]

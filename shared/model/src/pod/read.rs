@@ -78,6 +78,19 @@ impl Draft {
         self.read(path, OBJECT, |value| value.as_object().map(names)).unwrap_or_default()
     }
 
+    /// The pod's annotations whose keys begin with one of these, and what they hold.
+    pub(crate) fn annotations(&mut self, beginnings: &[&str]) -> Vec<(Path, String)> {
+        let all = Path::of(&["metadata", "annotations"]);
+        let mut keys = self.members(&all);
+        keys.retain(|key| beginnings.iter().any(|beginning| key.starts_with(beginning)));
+        let read = |key: String| {
+            let annotation = all.key(key);
+            let text = self.text(&annotation).unwrap_or_default();
+            (annotation, text)
+        };
+        keys.into_iter().map(read).collect()
+    }
+
     /// Whether there is an object; anything else but nothing is refused.
     pub(crate) fn is_object(&mut self, path: &Path) -> bool {
         self.read(path, OBJECT, |value| value.as_object().map(|_| ())).is_some()

@@ -45,14 +45,9 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
             pod.require(&proc_mount, "Default");
         }
     }
-    let annotations = Path::of(&["metadata", "annotations"]);
-    for key in pod.members(&annotations) {
-        if key.starts_with(LEGACY_APP_ARMOR) {
-            let annotation = annotations.key(key);
-            let value = pod.text(&annotation).unwrap_or_default();
-            if !matches!(value.as_str(), "" | "runtime/default") && !value.starts_with("localhost/") {
-                pod.remove(&annotation, Action::Tighten, Told::nothing);
-            }
+    for (annotation, value) in pod.annotations(&[LEGACY_APP_ARMOR]) {
+        if !matches!(value.as_str(), "" | "runtime/default") && !value.starts_with("localhost/") {
+            pod.remove(&annotation, Action::Tighten, Told::nothing);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A reference is judged in full, as a runtime reads it. One that is empty or missing is left to the API server, which
 //! refuses it. What a node's runtime makes of a short name by a search list of its own is for its operator to settle.
 
-use super::{But, Inject, Refuse, Rule, Tighten, body};
+use super::{But, Inject, Refuse, Rule, Tighten, body, it_allows};
 use crate::{
     harden::{Context, Occasion},
     image::{has_digest, in_full},
@@ -25,9 +25,6 @@ pub(super) const RULE: Rule = Rule {
     audits: true,
     apply,
 };
-
-/// Patterns that a refusal spells out.
-const SPELLED_OUT: usize = 5;
 
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let images = &context.profile.images;
@@ -57,7 +54,8 @@ fn judge(pod: &mut Draft, holder: &Path, [reference, pull_policy]: [&'static str
     if let Some(reference) = pod.text(&field).filter(|reference| !reference.is_empty()) {
         let full = in_full(&reference);
         if !images.allowed.iter().any(|pattern| image_matches(pattern, &full)) {
-            pod.refuse(&field, format!("is no image that the profile allows; {}", allowed(&images.allowed)));
+            let allowed: Vec<&str> = images.allowed.iter().map(String::as_str).collect();
+            pod.refuse(&field, format!("is no image that the profile allows; {}", it_allows(&allowed)));
         }
         if images.digest_only && !has_digest(&full) {
             pod.refuse(&field, "names no digest, which the profile asks for; add `@sha256:` and the digest");
@@ -66,15 +64,6 @@ fn judge(pod: &mut Draft, holder: &Path, [reference, pull_policy]: [&'static str
     if images.always_pull {
         // What the API server fills in depends on the tag, and nobody asked for it.
         pod.require_over(&holder.at(&[pull_policy]), "Always", "IfNotPresent");
-    }
-}
-
-fn allowed(patterns: &[String]) -> String {
-    let spelled_out = patterns.iter().take(SPELLED_OUT).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match patterns.len() {
-        0 => "it allows none".to_owned(),
-        count if count > SPELLED_OUT => format!("it allows {spelled_out} and {} more", count - SPELLED_OUT),
-        _ => format!("it allows {spelled_out}"),
     }
 }
 

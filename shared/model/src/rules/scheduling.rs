@@ -8,7 +8,7 @@
 
 use serde_json::json;
 
-use super::{But, Inject, Refuse, Rule, owner::is_made_by_daemon_set};
+use super::{But, Inject, Refuse, Rule, it_allows, owner::is_made_by_daemon_set};
 use crate::{
     change::{Action, Told},
     harden::Context,
@@ -80,8 +80,7 @@ fn name_runtime_class(pod: &mut Draft, scheduling: &Scheduling) {
         }
         Some(name) if !classes.iter().any(|class| class.name == name) => {
             let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
-            let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            pod.refuse(&field, format!("is no runtime class that the profile allows; it allows {allowed}"));
+            pod.refuse(&field, format!("is no runtime class that the profile allows; {}", it_allows(&names)));
         }
         Some(_) => {}
     }

@@ -34,16 +34,10 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
             filter(pod, &profile, listed);
         }
     }
-    let annotations = Path::of(&["metadata", "annotations"]);
-    for key in pod.members(&annotations) {
-        if LEGACY.iter().any(|prefix| key.starts_with(prefix)) {
-            let annotation = annotations.key(key);
-            let value = pod.text(&annotation).unwrap_or_default();
-            let is_listed =
-                value.strip_prefix("localhost/").is_some_and(|path| listed.iter().any(|known| known == path));
-            if !matches!(value.as_str(), "runtime/default" | "docker/default") && !is_listed {
-                pod.remove(&annotation, Action::Tighten, Told::nothing);
-            }
+    for (annotation, value) in pod.annotations(&LEGACY) {
+        let is_listed = value.strip_prefix("localhost/").is_some_and(|path| listed.iter().any(|known| known == path));
+        if !matches!(value.as_str(), "runtime/default" | "docker/default") && !is_listed {
+            pod.remove(&annotation, Action::Tighten, Told::nothing);
         }
     }
 }

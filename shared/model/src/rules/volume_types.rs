@@ -1,7 +1,7 @@
 //! volume types: an allow list per profile; by default those of PodSecurity `restricted`. Whatever is not on it, known
 //! to us or not, is refused.
 
-use super::{Refuse, Rule, Stated};
+use super::{Refuse, Rule, Stated, it_allows};
 use crate::{
     harden::Context,
     pod::{Draft, Path},
@@ -24,8 +24,8 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         for member in pod.members(&volume) {
             // Every member but the name is a source; one that we have never heard of is a new type.
             if member != "name" && !allowed.contains(&member) {
-                let message = format!("is no volume type of the profile; it allows {}", allowed.join(", "));
-                pod.refuse(&volume.key(member), message);
+                let names: Vec<&str> = allowed.iter().map(String::as_str).collect();
+                pod.refuse(&volume.key(member), format!("is no volume type of the profile; {}", it_allows(&names)));
             }
         }
     }
