@@ -181,6 +181,16 @@ pub(crate) enum Occasion {
     Debugging,
     /// A pod is there, and is only looked at.
     Audit,
+    /// A pod is there, and is looked at before and after somebody changes it.
+    Update,
+}
+
+impl Occasion {
+    /// Whether the whole pod is there already. It has by nature what nobody may ask for, such as a node, and what only
+    /// its creation can settle is settled.
+    pub(crate) fn is_afterwards(self) -> bool {
+        matches!(self, Self::Audit | Self::Update)
+    }
 }
 
 /// Decides about a pod.
@@ -204,7 +214,7 @@ pub fn harden(request: &Request<'_>, policy: &Policy) -> Verdict {
         Operation::Create => run(draft, request, policy, Occasion::Creation),
         Operation::Template(template) => run(draft, request, policy, Occasion::Template(template)),
         Operation::AddEphemeralContainers { old } => add_ephemeral_containers(draft, old, request, policy),
-        Operation::Update { old } => match loosened(old, request.pod, policy) {
+        Operation::Update { old } => match loosened(old, request.pod, policy, user(request)) {
             reasons if reasons.is_empty() => Verdict::Untouched(Untouched::NothingLoosened),
             reasons => Verdict::Refused(Refusal { reasons }),
         },
@@ -236,10 +246,10 @@ fn add_ephemeral_containers(mut draft: Draft, old: &Value, request: &Request<'_>
 
 /// Runs the rules over a pod whose containers are known.
 fn finish(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Occasion) -> Verdict {
-    let user = Some(request.user).filter(|user| !user.name.is_empty());
     // Each pod of a template is a session of its own.
     let uid = request.uid.filter(|_| !matches!(occasion, Occasion::Template(_)));
-    let Some(Ran { session, profile }) = walk(&mut draft, policy, occasion, request.namespace, uid, user) else {
+    let Some(Ran { session, profile }) = walk(&mut draft, policy, occasion, request.namespace, uid, user(request))
+    else {
         return Verdict::Refused(draft.into_refusal());
     };
     match draft.finish() {
@@ -250,13 +260,19 @@ fn finish(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Oc
     }
 }
 
+/// Who asks, where anybody is known to.
+fn user<'a>(request: &Request<'a>) -> Option<User<'a>> {
+    Some(request.user).filter(|user| !user.name.is_empty())
+}
+
 /// What the rules went by.
 pub(crate) struct Ran {
     pub(crate) session: Option<SessionId>,
     pub(crate) profile: String,
 }
 
-/// Runs the rules; `None` where the pod's profile is not there, which is then a reason against it.
+/// Runs the rules; `None` where the pod's profile is not there, which is then a reason against it. What an update of
+/// such a pod loosens is told by the default profile: it may live on, and not have all that it likes.
 pub(crate) fn walk(
     draft: &mut Draft,
     policy: &Policy,
@@ -274,17 +290,25 @@ pub(crate) fn walk(
     let Some(profile) = policy.profile(&profile_name) else {
         draft.look_at_everything();
         draft.refuse(&Path::label(keys::PROFILE), unknown_profile(&profile_name, policy));
+        if let (Occasion::Update, Some(profile)) = (occasion, policy.profile(keys::DEFAULT_PROFILE)) {
+            let (profile_name, session) = (keys::DEFAULT_PROFILE, session.as_ref());
+            apply(draft, &Context { policy, profile_name, profile, session, occasion, namespace, user });
+        }
         return None;
     };
     let context =
         Context { policy, profile_name: &profile_name, profile, session: session.as_ref(), occasion, namespace, user };
+    apply(draft, &context);
+    Some(Ran { session, profile: profile_name })
+}
+
+fn apply(draft: &mut Draft, context: &Context<'_>) {
     for rule in RULES {
-        if occasion != Occasion::Audit || rule.audits {
+        if rule.audits || !context.occasion.is_afterwards() {
             draft.enter(rule.name);
-            (rule.apply)(draft, &context);
+            (rule.apply)(draft, context);
         }
     }
-    Some(Ran { session, profile: profile_name })
 }
 
 /// What would have been done, told instead of done.

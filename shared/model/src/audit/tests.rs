@@ -161,6 +161,86 @@ fn an_update_may_neither_add_tolerations_nor_choose_nodes_that_a_creation_may_no
 }
 
 #[test]
+fn an_update_of_a_pod_whose_profile_is_gone_loosens_nothing_either() {
+    let mut old = live("nginx");
+    old["metadata"]["labels"]["cofferdam.dev/profile"] = json!("gone");
+    let mut new = old.clone();
+    new["metadata"]["finalizers"] = json!([]);
+    new["spec"]["containers"][0]["image"] = json!("nginx:2");
+    assert!(matches!(update(&old, &new), Verdict::Untouched(Untouched::NothingLoosened)));
+    new["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("64Gi");
+    new["spec"]["tolerations"] = json!([{ "operator": "Exists" }]);
+    match update(&old, &new) {
+        Verdict::Refused(refusal) => {
+            assert_eq!(fields(&refusal), ["spec.tolerations[0]", "spec.containers[0].resources.limits.memory"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    // Who names a profile that is not there is told so, as before.
+    let mut renamed = live("nginx");
+    let old = renamed.clone();
+    renamed["metadata"]["labels"]["cofferdam.dev/profile"] = json!("gone");
+    assert!(matches!(update(&old, &renamed), Verdict::Refused(_)));
+}
+
+#[test]
+fn an_update_adds_nothing_that_only_a_controller_may_ask_for_whoever_is_named_as_the_owner() {
+    let mut old = live("nginx");
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true });
+    old["metadata"]["ownerReferences"] = json!([owner]);
+    let tolerations =
+        json!([{ "key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule" }]);
+    let by_name = json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["node-1"] }] });
+    let affinity = json!({
+        "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [by_name] } }
+    });
+    let mut new = old.clone();
+    new["spec"]["tolerations"] = tolerations;
+    new["spec"]["affinity"] = affinity;
+    match update(&old, &new) {
+        Verdict::Refused(refusal) => {
+            let key = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]\
+                       .matchFields[0].key";
+            assert_eq!(fields(&refusal), [key, "spec.tolerations[0]"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    // A pod that has them already is the controller's, as far as anybody knows.
+    assert_eq!(audit(&new, &Policy::built_in()), []);
+    let mut other = new.clone();
+    other["spec"]["containers"][0]["image"] = json!("nginx:2");
+    assert!(matches!(update(&new, &other), Verdict::Untouched(Untouched::NothingLoosened)));
+}
+
+#[test]
+fn an_update_gives_what_fetches_a_body_no_other_image() {
+    let mut asks = pod(json!({ "containers": [{ "name": "a", "image": "nginx" }] }));
+    asks["metadata"]["annotations"] = json!({
+        "cofferdam.dev/body-url": "https://bodies.example.com/a", "cofferdam.dev/body-sha256": "0".repeat(64),
+        "cofferdam.dev/body-token-secret": "token",
+    });
+    let old = hardened(&asks).pod;
+    let given = |old: &Value, image: &str| {
+        let mut new = old.clone();
+        new["spec"]["initContainers"][0]["image"] = json!(image);
+        match update(old, &new) {
+            Verdict::Refused(refusal) => fields(&refusal).join(" "),
+            Verdict::Untouched(_) => String::new(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(old["spec"]["initContainers"][0]["name"], "cofferdam-fetch");
+    assert_eq!(given(&old, "evil"), "spec.initContainers[0].image");
+    // One of an earlier version may stay, and become the one of now.
+    let mut earlier = old.clone();
+    earlier["spec"]["initContainers"][0]["image"] = json!("cofferdam:earlier");
+    assert_eq!(audit(&earlier, &Policy::built_in()), []);
+    assert_eq!(given(&earlier, "cofferdam:earlier"), "");
+    assert_eq!(given(&earlier, old["spec"]["initContainers"][0]["image"].as_str().unwrap()), "");
+    assert_eq!(given(&earlier, "evil"), "spec.initContainers[0].image");
+}
+
+#[test]
 fn b10_a_container_that_a_later_webhook_put_in_is_found_in_the_final_pod() {
     let mut live = live("nginx");
     live["spec"]["containers"].as_array_mut().unwrap().push(json!({ "name": "proxy", "image": "p" }));

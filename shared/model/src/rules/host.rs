@@ -5,7 +5,7 @@
 
 use super::{Refuse, Rule, Stated, scheduling};
 use crate::{
-    harden::{Context, Occasion},
+    harden::Context,
     pod::{Draft, Path},
     policy::SAFE_SYSCTLS,
 };
@@ -34,7 +34,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     }
     let node_name = spec.at(&["nodeName"]);
     // A live pod has a node by nature.
-    if context.occasion != Occasion::Audit && pod.text(&node_name).is_some_and(|name| !name.is_empty()) {
+    if !context.occasion.is_afterwards() && pod.text(&node_name).is_some_and(|name| !name.is_empty()) {
         pod.refuse(&node_name, "places the session past the scheduler; remove it");
     }
     windows(pod, &spec);

@@ -42,7 +42,8 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
 }
 
 /// Whether this is the init container that fetches bodies: its image is the operator's, whatever authors may use. That
-/// nobody else has the name is settled by [`super::reserved_names`]; a live pod may have an earlier version of the image.
+/// nobody else has the name is settled by [`super::reserved_names`]; a live pod may have an earlier version of the image,
+/// and may not be given another one.
 fn is_ours(pod: &mut Draft, container: &Container, context: &Context<'_>) -> bool {
     body::is_called_fetch(pod, container)
         && (context.occasion == Occasion::Audit

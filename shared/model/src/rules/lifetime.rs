@@ -1,6 +1,6 @@
 //! lifetime: activeDeadlineSeconds ≤ ceiling; terminationGracePeriodSeconds ≤ 30 (a kubelet waits that long after the
-//! deadline); restartPolicy Never unless a controller owns the pod, and then no container-level restart rules either;
-//! native sidecars keep `Always`.
+//! deadline), and no hook sleeps for longer (the API refuses that); restartPolicy Never unless a controller owns the pod,
+//! and then no container-level restart rules either; native sidecars keep `Always`.
 //!
 //! A probe's own grace counts like the pod's: a kubelet that waits for a container to end after a failed probe does not
 //! look at the deadline meanwhile, so the whole pod outlives it.
@@ -29,6 +29,9 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 /// The probes of a container. The API knows no grace of a readiness probe yet.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
+/// The hooks of a container.
+const HOOKS: [&str; 2] = ["postStart", "preStop"];
+
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let ceilings = context.profile.lifetime;
     let deadline = Path::of(&["spec", "activeDeadlineSeconds"]);
@@ -48,6 +51,13 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
             let grace = container.path.at(&[probe, "terminationGracePeriodSeconds"]);
             if pod.number(&grace).is_some_and(|seconds| seconds > ceilings.grace_seconds) {
                 pod.tighten(&grace, ceilings.grace_seconds);
+            }
+        }
+        // The API refuses a hook that sleeps for longer than the pod's grace.
+        for hook in HOOKS {
+            let sleep = container.path.at(&["lifecycle", hook, "sleep", "seconds"]);
+            if pod.number(&sleep).is_some_and(|seconds| seconds > ceilings.grace_seconds) {
+                pod.tighten(&sleep, ceilings.grace_seconds);
             }
         }
     }

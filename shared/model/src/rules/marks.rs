@@ -35,14 +35,14 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         Some(id) if !pod.is(&label, id.as_str()) => {
             pod.write(&label, json!(id.as_str()), Action::Inject, Told::nothing);
         }
-        None if context.occasion == Occasion::Audit => {
+        None if context.occasion.is_afterwards() => {
             pod.refuse(&label, "is missing; a pod becomes a session only when it is created");
         }
         _ => {}
     }
     // The agent writes there later on.
     let is_trusted = context.user.is_some_and(|user| context.policy.trusted().iter().any(|name| name == user.name));
-    if context.occasion != Occasion::Audit && !is_trusted {
+    if !context.occasion.is_afterwards() && !is_trusted {
         pod.remove(&Path::annotation(keys::ENDPOINTS), Action::Tighten, Told::nothing);
     }
     // Of a template each pod gets marks of its own.

@@ -2,7 +2,8 @@
 //! with the body's token and the pod's identity are mounted by `cofferdam-fetch` alone.
 //!
 //! What is ours is what the pod's annotations and the policy ask for now. A live pod may have been made by an earlier
-//! policy or version, so of that one only the mounts are looked at.
+//! policy or version, so of that one only the mounts are looked at; and that nobody gives `cofferdam-fetch` another
+//! image, since images are all that an update may change of a container.
 
 use serde_json::Value;
 
@@ -28,9 +29,14 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     for container in pod.containers().iter() {
         if !body::is_called_fetch(pod, container) {
             refuse_credentials(pod, container);
+        } else if context.occasion == Occasion::Update {
+            let image = container.path.at(&["image"]);
+            if pod.text(&image).as_deref() != Some(context.policy.bodies().image.as_str()) {
+                pod.refuse(&image, "is not the image that Cofferdam fetches bodies with; leave it as it is");
+            }
         }
     }
-    if context.occasion == Occasion::Audit {
+    if context.occasion.is_afterwards() {
         return;
     }
     let (fetch, mut volumes) =

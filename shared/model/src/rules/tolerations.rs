@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Inject, Rule, Tighten, WebhookOnly, owner::is_made_by_daemon_set, scheduling};
 use crate::{
     change::{Action, Told},
-    harden::{Context, Occasion},
+    harden::Context,
     pod::{Draft, Path},
     policy,
 };
@@ -74,7 +74,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     }
     pod.remove_items(&list, &removed, Action::Tighten, Told::nothing);
     // A live pod that tolerates less than it might is no less safe.
-    if context.occasion == Occasion::Audit {
+    if context.occasion.is_afterwards() {
         return;
     }
     for wanted in wanted {

@@ -85,6 +85,30 @@ fn a_probe_gives_no_container_more_grace_than_the_pod_may_have() {
 }
 
 #[test]
+fn a_hook_that_sleeps_for_as_long_as_the_pod_had_grace_sleeps_for_what_is_left_of_it() {
+    // As the API server refuses it: a sleep of more seconds than the pod's grace.
+    let sleep = |seconds| json!({ "sleep": { "seconds": seconds } });
+    let spec = json!({
+        "terminationGracePeriodSeconds": 120,
+        "containers": [{ "name": "a", "lifecycle": { "preStop": sleep(60), "postStart": sleep(31) } }],
+        "initContainers": [{ "name": "s", "restartPolicy": "Always", "lifecycle": { "preStop": sleep(30) } }],
+    });
+    for pod in [pod(spec.clone()), owned(pod(spec), "ReplicaSet")] {
+        let applied = apply(&RULE, &pod).unwrap();
+        assert_eq!(applied.spec("/terminationGracePeriodSeconds"), &json!(30));
+        assert_eq!(applied.spec("/containers/0/lifecycle"), &json!({ "preStop": sleep(30), "postStart": sleep(30) }));
+        assert_eq!(
+            applied.warnings,
+            [
+                "spec.terminationGracePeriodSeconds: 120, now 30 (lifetime)",
+                "spec.containers[0].lifecycle.postStart.sleep.seconds: 31, now 30 (lifetime)",
+                "spec.containers[0].lifecycle.preStop.sleep.seconds: 60, now 30 (lifetime)",
+            ]
+        );
+    }
+}
+
+#[test]
 fn a_pod_that_is_never_restarted_is_not_resized_by_a_restart() {
     let resize = |policy: &str| json!([{ "resourceName": "memory", "restartPolicy": policy }]);
     let spec = json!({
