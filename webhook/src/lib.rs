@@ -110,7 +110,7 @@ fn policy(arguments: PolicyArgs) -> ExitCode {
 /// The exit code, after saying on standard error what went wrong.
 fn said<E: std::error::Error>(done: Result<ExitCode, E>) -> ExitCode {
     done.unwrap_or_else(|error| {
-        let _ = writeln!(io::stderr(), "cofferdam: {}", with_causes(&error));
+        let _ = writeln!(io::stderr(), "cofferdam: {}", plain(&with_causes(&error)));
         ExitCode::from(UNUSABLE)
     })
 }
@@ -157,4 +157,9 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     line
+}
+
+/// What a person may see of a text that anybody may have written: one line, no escape sequences.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

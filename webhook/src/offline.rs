@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use cofferdam_model::policy::Policy;
 
 use crate::config::{ConfigError, Installation, PolicySource};
+use crate::plain;
 
 pub(crate) mod args;
 mod check;
@@ -175,7 +176,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdin => f.write_str("standard input"),
-            Self::File(path) => path.display().fmt(f),
+            Self::File(path) => f.write_str(&plain(&path.to_string_lossy())),
         }
     }
 }

@@ -133,8 +133,3 @@ pub(crate) fn is_called(arguments: &[OsString]) -> bool {
 fn metadata<'p>(pod: &'p Value, map: &str, key: &str) -> &'p str {
     pod["metadata"][map][key].as_str().unwrap_or_default()
 }
-
-/// What a person may see of a text that anybody may have written: one line, no escape sequences.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}

@@ -7,6 +7,7 @@ use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Value, json};
 
 use super::Options;
+use crate::plain;
 use crate::workload::Workload;
 
 /// What became of one pod or template.
@@ -25,7 +26,7 @@ pub(super) struct Judged {
 /// Hardens every pod in an object, in place. What is refused stays as it is.
 pub(super) fn harden(object: &mut Value, options: &Options, policy: &Policy) -> Vec<Judged> {
     let mut walk = Walk { options, policy, judged: Vec::new() };
-    walk.object(object, &PointerBuf::new());
+    walk.object(object, ["", ""], &PointerBuf::new());
     walk.judged
 }
 
@@ -37,34 +38,36 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Judges the pods in an object that stands at `pointer` in the document.
-    fn object(&mut self, object: &mut Value, pointer: &PointerBuf) {
-        let word = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
-        let (version, kind) = (word("apiVersion"), word("kind"));
-        // `List`, or a typed one such as `PodList`.
-        if kind.ends_with("List") && object["items"].is_array() {
-            for (index, item) in object["items"].as_array_mut().into_iter().flatten().enumerate() {
-                let pointer = pointer.concat(&PointerBuf::from_tokens(["items", &index.to_string()]));
-                // Typed lists do not repeat the kind.
-                if version == "v1" && kind == "PodList" {
-                    self.judge(item, "", Operation::Create, &pointer);
-                } else {
-                    self.object(item, &pointer);
-                }
-            }
-        } else if version == "v1" && kind == "Pod" {
-            self.judge(object, "", Operation::Create, pointer);
+    /// Judges the pods in an object that stands at `pointer` in the document. `of_list` are version and kind for one that
+    /// names no kind, as an item of a typed list.
+    fn object(&mut self, object: &mut Value, of_list: [&str; 2], pointer: &PointerBuf) {
+        let word = |key: &str| object[key].as_str().filter(|word| !word.is_empty());
+        let named = word("kind").map(|kind| [word("apiVersion").unwrap_or_default(), kind]);
+        let [version, kind] = named.unwrap_or(of_list).map(str::to_owned);
+        // To kubectl the items make the list, not the kind. So nothing hides pods there by calling itself something else.
+        let of_items = kind.strip_suffix("List").unwrap_or(&kind);
+        for (index, item) in object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
+            let pointer = pointer.concat(&PointerBuf::from_tokens(["items", &index.to_string()]));
+            self.object(item, [&version, of_items], &pointer);
+        }
+        if version == "v1" && kind == "Pod" {
+            self.judge(object, (&kind, ""), Operation::Create, pointer);
         } else if let Some(workload) = Workload::of_object(&version, &kind) {
-            self.judge(object, workload.at, Operation::Template(workload.template), pointer);
+            self.judge(object, (&kind, workload.at), Operation::Template(workload.template), pointer);
         }
     }
 
-    /// Judges what stands at the place `at` in an object.
-    fn judge(&mut self, object: &mut Value, at: &'static str, operation: Operation<'_>, pointer: &PointerBuf) {
+    /// Judges what stands at the place `at` in an object of this kind.
+    fn judge(
+        &mut self,
+        object: &mut Value,
+        (kind, at): (&str, &'static str),
+        operation: Operation<'_>,
+        pointer: &PointerBuf,
+    ) {
         let member = |key: &str| object["metadata"][key].as_str().filter(|text| !text.is_empty());
         let namespace = member("namespace").unwrap_or(&self.options.namespace).to_owned();
-        let kind = object["kind"].as_str().unwrap_or("Pod");
-        let name = format!("{kind}/{}", member("name").or(member("generateName")).unwrap_or("?"));
+        let name = format!("{kind}/{}", plain(member("name").or(member("generateName")).unwrap_or("?")));
         let place = PointerBuf::from_tokens(at.split('.').filter(|key| !key.is_empty()));
         let Some(pod) = object.pointer_mut(place.as_str()) else { return };
         let root = pointer.concat(&place);

@@ -6,7 +6,8 @@ use cofferdam_model::rules::RULES;
 use cofferdam_model::{Action, Record, RecordedChange, keys};
 use serde_json::Value;
 
-use super::{metadata, plain};
+use super::metadata;
+use crate::plain;
 
 /// Writes it.
 pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {

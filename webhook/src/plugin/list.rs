@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use cofferdam_model::{Action, Record, keys};
 use serde_json::Value;
 
-use super::{metadata, plain};
+use super::metadata;
+use crate::plain;
 
 /// The columns.
 const HEAD: [&str; 7] = ["NAMESPACE", "POD", "SESSION", "PROFILE", "STATUS", "HARDENED", "TIGHTENED"];

@@ -101,6 +101,44 @@ fn every_workload_is_found_also_in_lists() {
 }
 
 #[test]
+fn whatever_kubectl_takes_for_a_list_is_one() {
+    let template = "template: {spec: {hostNetwork: true, containers: [{name: a, image: nginx}]}}";
+    let pod = "apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {hostNetwork: true, containers: []}";
+    for (version, kind, item, refused) in [
+        // The items of typed lists do not repeat the kind.
+        ("apps/v1", "DeploymentList", format!("metadata: {{name: x}}, spec: {{{template}}}"), "Deployment/x"),
+        ("batch/v1", "JobList", format!("metadata: {{name: x}}, spec: {{{template}}}"), "Job/x"),
+        ("v1", "PodList", "metadata: {name: x}, spec: {hostNetwork: true, containers: []}".to_owned(), "Pod/x"),
+        // To kubectl the items make the list, not the kind.
+        ("v1", "List", pod.to_owned(), "Pod/x"),
+        ("v1", "ConfigMap", pod.to_owned(), "Pod/x"),
+        ("v1", "Pod", pod.to_owned(), "Pod/x"),
+        ("v1", "List", format!("items: [{{{pod}}}]"), "Pod/x"),
+    ] {
+        let input = format!("{{apiVersion: {version}, kind: {kind}, items: [1, null, {{{item}}}]}}");
+        let run = run(&["harden", "--check", "-"], &input);
+        assert_eq!(run.code, 1, "{input}: {}", run.notes);
+        assert!(run.notes.contains(&format!("{refused}: refused: ")), "{input}: {}", run.notes);
+    }
+}
+
+#[test]
+fn what_a_file_says_never_writes_to_the_terminal_of_who_reads_about_it() {
+    let named = POD.replace("name: web\n  namespace", "name: \"x\\e[2J\\nPod/other: refused\"\n  namespace");
+    assert_ne!(named, POD);
+    for (arguments, input) in [
+        (&["harden", "-"][..], named.as_str()),
+        (&["harden", "no\u{1b}[2Jsuch\nfile"], ""),
+        (&["policy", "check", "no\u{1b}[2Jsuch\nfile"], ""),
+    ] {
+        let run = run(arguments, input);
+        assert!(!run.notes.is_empty());
+        assert_eq!(run.notes.lines().count(), 1, "{}", run.notes);
+        assert!(!run.notes.contains('\u{1b}'), "{arguments:?}: {}", run.notes);
+    }
+}
+
+#[test]
 fn what_cannot_be_hardened_is_refused_with_all_reasons_and_nothing_is_written() {
     let input = POD.replace("spec:\n", "spec:\n  hostNetwork: true\n  hostPID: true\n") + "---\n" + DEPLOYMENT;
     let run = run(&["harden", "-"], &input);
