@@ -25,8 +25,22 @@ impl Document {
     }
 }
 
+/// Ends of lines to YAML 1.1, which kubectl reads, and not to YAML 1.2: what stands behind one in a comment is there for
+/// kubectl alone.
+const DISPUTED_BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
 /// Reads a file of YAML documents, or of one JSON text.
 pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Document>, OfflineError> {
+    if let Some(before) = text.split(DISPUTED_BREAKS).next().filter(|before| before.len() < text.len()) {
+        return Err(OfflineError::NotYaml {
+            source_name: source.to_string(),
+            line: before.matches('\n').count() + 1,
+            problem:
+                "holds U+0085, U+2028 or U+2029, where not all readers of YAML see the end of a line; write it as an \
+                      escape in double quotes, or remove it"
+                    .to_owned(),
+        });
+    }
     let mut documents = Vec::new();
     let mut first_line = 0;
     for part in split(text) {
@@ -41,7 +55,7 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Document>, Offline
         };
         // As kubectl reads it: 0644 is octal, yes is true.
         let options = serde_saphyr::options! { legacy_octal_numbers: true };
-        let body = part.strip_prefix("---").unwrap_or(part);
+        let body = body(part);
         let object = serde_saphyr::from_str_with_options(body, options.clone()).map_err(|error| unreadable(&error))?;
         let order = serde_saphyr::from_str_with_options(body, options).map_err(|error| unreadable(&error))?;
         documents.push(Document { text: part.to_owned(), object, order, patch: Vec::new() });
@@ -50,13 +64,14 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Document>, Offline
     Ok(documents)
 }
 
-/// Cuts before each line that begins with `---`, which no document can hold inside (YAML 1.2, 9.1.2).
+/// Cuts before each line that begins with `---`, which no document can hold inside (YAML 1.2, 9.1.2), or that kubectl
+/// cuts at.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut begin, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
         let is_marker =
-            line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r']));
+            line.strip_prefix("---").is_some_and(|rest| is_bare(rest) || rest.starts_with([' ', '\t', '\n', '\r']));
         if is_marker && at > begin {
             parts.push(&text[begin..at]);
             begin = at;
@@ -67,4 +82,17 @@ fn split(text: &str) -> Vec<&str> {
         parts.push(&text[begin..at]);
     }
     parts
+}
+
+/// Whether nothing but space or a comment stands behind a marker, as kubectl sees it: any space, and `#` at once.
+fn is_bare(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    rest.is_empty() || rest.starts_with('#')
+}
+
+/// A part without its marker, and all lines where they were.
+fn body(part: &str) -> &str {
+    let Some(rest) = part.strip_prefix("---") else { return part };
+    let line = rest.find('\n').unwrap_or(rest.len());
+    if is_bare(&rest[..line]) { &rest[line..] } else { rest }
 }

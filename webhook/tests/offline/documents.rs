@@ -62,3 +62,29 @@ fn pods_of_exempt_namespaces_are_left_alone_and_said_so() {
     assert_eq!((output.code, output.out), (0, input));
     assert!(output.notes.contains("Pod/a: left alone"), "{}", output.notes);
 }
+
+#[test]
+fn a_file_is_cut_where_kubectl_cuts_it() {
+    let hidden = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"hostNetwork":true}}"#;
+    for marker in ["---", "--- # why", "---# why", "---#", "---\u{a0}", "---\t", "---\r", "---\u{3000}#"] {
+        let input = format!("# first\n{marker}\n{hidden}\n");
+        let output = run(&["harden", "--check", "-"], &input);
+        assert_eq!(output.code, 1, "{marker:?}: {}", output.notes);
+        assert!(output.notes.contains("Pod/a: refused: spec.hostNetwork"), "{marker:?}: {}", output.notes);
+        let output = run(&["harden", "-"], &format!("# first\n{marker}\n{POD}{marker}\nkind: x\n"));
+        assert_eq!(output.code, 0, "{marker:?}: {}", output.notes);
+        assert!(output.out.ends_with(&format!("{marker}\nkind: x\n")), "{}", output.out);
+        assert!(output.out.contains("automountServiceAccountToken: false"), "{}", output.out);
+    }
+}
+
+#[test]
+fn what_only_some_readers_take_for_the_end_of_a_line_is_no_hiding_place() {
+    for disputed in ["\u{85}", "\u{2028}", "\u{2029}"] {
+        let output = run(&["harden", "-"], &format!("a: 1\n# comment{disputed}{{\"kind\": \"Pod\"}}\n"));
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{disputed:?}");
+        assert!(output.notes.starts_with("cofferdam: standard input:2: holds U+0085"), "{}", output.notes);
+    }
+    let escaped = run(&["harden", "-"], "a: \"\\u2028\"\n");
+    assert_eq!((escaped.code, escaped.out.as_str()), (0, "a: \"\\u2028\"\n"));
+}
