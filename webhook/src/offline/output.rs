@@ -96,13 +96,26 @@ fn as_written(source: &Source, text: &str, hardened: &[Document]) -> Result<Stri
 
 fn written(document: &Document) -> String {
     let marker = if document.text.starts_with("---") { "---\n" } else { "" };
-    // Long lines stay lines: people read them, and compare.
-    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+    // Long lines stay lines: people read them, and compare. kubectl reads no block that begins with a tab.
+    let options = serde_saphyr::ser_options! {
+        folded_wrap_chars: usize::MAX,
+        prefer_block_scalars: !begins_with_a_tab(&document.object),
+    };
     let ordered = document.ordered();
     let mut yaml = String::new();
     #[expect(clippy::expect_used, reason = "strings, numbers, lists and maps by string can all be written")]
     serde_saphyr::to_fmt_writer_with_options(&mut yaml, &ordered, options).expect("JSON can be written as YAML");
     format!("{marker}{yaml}")
+}
+
+/// Whether a text of several lines in it does.
+fn begins_with_a_tab(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\n') && text.trim_start_matches('\n').starts_with('\t'),
+        Value::Array(items) => items.iter().any(begins_with_a_tab),
+        Value::Object(members) => members.values().any(begins_with_a_tab),
+        _ => false,
+    }
 }
 
 fn named(document: &Document) -> Value {

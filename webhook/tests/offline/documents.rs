@@ -88,3 +88,19 @@ fn what_only_some_readers_take_for_the_end_of_a_line_is_no_hiding_place() {
     let escaped = run(&["harden", "-"], "a: \"\\u2028\"\n");
     assert_eq!((escaped.code, escaped.out.as_str()), (0, "a: \"\\u2028\"\n"));
 }
+
+#[test]
+fn a_text_that_begins_with_a_tab_is_written_so_that_kubectl_reads_it() {
+    for text in ["\tall:\n\tmake", "\n\ta\n"] {
+        let pod = serde_json::json!({
+            "apiVersion": "v1", "kind": "Pod", "spec": { "containers": [{ "name": "a", "args": [text, "b\n\tc\n"] }] },
+        });
+        let output = run(&["harden", "-"], &pod.to_string());
+        let object: Value = serde_saphyr::from_str(&output.out).unwrap();
+        assert_eq!(object["spec"]["containers"][0]["args"][0], text);
+        // Its YAML takes a tab for a mistake where it looks for the depth of a block.
+        let lines: Vec<&str> = output.out.lines().filter(|line| !line.is_empty()).collect();
+        let blocks = lines.windows(2).filter(|lines| lines[0].ends_with(['|', '-', '+']) && lines[0].contains('|'));
+        assert!(blocks.clone().all(|lines| !lines[1].trim_start_matches(' ').starts_with('\t')), "{}", output.out);
+    }
+}
