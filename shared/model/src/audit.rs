@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::{
-    harden::{Occasion, User, walk},
+    harden::{Occasion, User, profile_name, walk},
     pod::{Draft, Finding},
     policy::Policy,
     refusal::Reason,
@@ -17,25 +17,30 @@ use crate::{
 /// messages hold no value that could be secret.
 #[must_use]
 pub fn audit(pod: &Value, policy: &Policy) -> Vec<Reason> {
-    findings(pod, policy, Occasion::Audit, None).into_iter().map(|(reason, _)| reason).collect()
+    findings(pod, policy, Occasion::Audit, &profile_name(&mut Draft::new(pod)), None)
+        .into_iter()
+        .map(|(reason, _)| reason)
+        .collect()
 }
 
 /// What an update would make worse: findings of the new pod that the old one does not have, at that place and with that
 /// value. So whoever removes a finalizer from a pod that was never hardened is not held up. Both are judged as if `user`
-/// had made them: what a live pod is believed to have from a controller, nobody else may add.
+/// had made them: what a live pod is believed to have from a controller, nobody else may add. And both by the profile of
+/// the old one: a pod keeps it, and of a resize the API server drops other labels once the webhooks have seen them.
 pub(crate) fn loosened(old: &Value, new: &Value, policy: &Policy, user: Option<User<'_>>) -> Vec<Reason> {
-    let before = findings(old, policy, Occasion::Update, user);
-    findings(new, policy, Occasion::Update, user)
+    let profile = profile_name(&mut Draft::new(old));
+    let before = findings(old, policy, Occasion::Update, &profile, user);
+    findings(new, policy, Occasion::Update, &profile, user)
         .into_iter()
         .filter(|finding| !before.contains(finding))
         .map(|(reason, _)| reason)
         .collect()
 }
 
-fn findings(pod: &Value, policy: &Policy, occasion: Occasion, user: Option<User<'_>>) -> Vec<Finding> {
+fn findings(pod: &Value, policy: &Policy, occasion: Occasion, profile: &str, user: Option<User<'_>>) -> Vec<Finding> {
     let mut draft = Draft::audit(pod);
     draft.find_containers();
-    walk(&mut draft, policy, occasion, "", None, user);
+    walk(&mut draft, policy, occasion, profile, "", None, user);
     draft.into_findings()
 }
 

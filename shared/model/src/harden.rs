@@ -213,7 +213,7 @@ pub fn harden(request: &Request<'_>, policy: &Policy) -> Verdict {
     let verdict = match request.operation {
         Operation::Create => run(draft, request, policy, Occasion::Creation),
         Operation::Template(template) => run(draft, request, policy, Occasion::Template(template)),
-        Operation::AddEphemeralContainers { old } => add_ephemeral_containers(draft, old, request, policy),
+        Operation::AddEphemeralContainers { old } => add_ephemeral_containers(old, request, policy),
         Operation::Update { old } => match loosened(old, request.pod, policy, user(request)) {
             reasons if reasons.is_empty() => Verdict::Untouched(Untouched::NothingLoosened),
             reasons => Verdict::Refused(Refusal { reasons }),
@@ -227,9 +227,17 @@ fn run(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Occas
     finish(draft, request, policy, occasion)
 }
 
-fn add_ephemeral_containers(mut draft: Draft, old: &Value, request: &Request<'_>, policy: &Policy) -> Verdict {
+/// Whatever else the request holds is dropped by the API server, once the webhooks have seen it: the rest of the pod is
+/// the one that lives.
+fn add_ephemeral_containers(old: &Value, request: &Request<'_>, policy: &Policy) -> Verdict {
+    let key = List::EphemeralContainers.key();
+    let mut pod = old.clone();
+    if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert(key.to_owned(), request.pod["spec"][key].clone());
+    }
+    let mut draft = Draft::new(&pod);
     draft.find_containers();
-    let names: Vec<&Value> = old["spec"][List::EphemeralContainers.key()]
+    let names: Vec<&Value> = old["spec"][key]
         .as_array()
         .map(|items| items.iter().map(|container| &container["name"]).collect())
         .unwrap_or_default();
@@ -248,10 +256,9 @@ fn add_ephemeral_containers(mut draft: Draft, old: &Value, request: &Request<'_>
 fn finish(mut draft: Draft, request: &Request<'_>, policy: &Policy, occasion: Occasion) -> Verdict {
     // Each pod of a template is a session of its own.
     let uid = request.uid.filter(|_| !matches!(occasion, Occasion::Template(_)));
-    let Some(Ran { session, profile }) = walk(&mut draft, policy, occasion, request.namespace, uid, user(request))
-    else {
-        return Verdict::Refused(draft.into_refusal());
-    };
+    let profile = profile_name(&mut draft);
+    let ran = walk(&mut draft, policy, occasion, &profile, request.namespace, uid, user(request));
+    let Some(Ran { session }) = ran else { return Verdict::Refused(draft.into_refusal()) };
     match draft.finish() {
         Err(refusal) => Verdict::Refused(refusal),
         Ok((pod, patch, changes)) => {
@@ -265,18 +272,23 @@ fn user<'a>(request: &Request<'a>) -> Option<User<'a>> {
     Some(request.user).filter(|user| !user.name.is_empty())
 }
 
-/// What the rules went by.
-pub(crate) struct Ran {
-    pub(crate) session: Option<SessionId>,
-    pub(crate) profile: String,
+/// The name of the profile that a pod asks for.
+pub(crate) fn profile_name(draft: &mut Draft) -> String {
+    draft.text(&Path::label(keys::PROFILE)).unwrap_or_else(|| keys::DEFAULT_PROFILE.to_owned())
 }
 
-/// Runs the rules; `None` where the pod's profile is not there, which is then a reason against it. What an update of
+/// What the rules went by.
+pub(crate) struct Ran {
+    session: Option<SessionId>,
+}
+
+/// Runs the rules of a profile; `None` where it is not there, which is then a reason against the pod. What an update of
 /// such a pod loosens is told by the default profile: it may live on, and not have all that it likes.
 pub(crate) fn walk(
     draft: &mut Draft,
     policy: &Policy,
     occasion: Occasion,
+    profile_name: &str,
     namespace: &str,
     uid: Option<&str>,
     user: Option<User<'_>>,
@@ -286,20 +298,17 @@ pub(crate) fn walk(
         draft.refuse(&mirror, "marks the mirror of a static pod, which only a kubelet may create; remove it");
     }
     let session = session_id(draft, uid);
-    let profile_name = draft.text(&Path::label(keys::PROFILE)).unwrap_or_else(|| keys::DEFAULT_PROFILE.to_owned());
-    let Some(profile) = policy.profile(&profile_name) else {
+    let Some(profile) = policy.profile(profile_name) else {
         draft.look_at_everything();
-        draft.refuse(&Path::label(keys::PROFILE), unknown_profile(&profile_name, policy));
+        draft.refuse(&Path::label(keys::PROFILE), unknown_profile(profile_name, policy));
         if let (Occasion::Update, Some(profile)) = (occasion, policy.profile(keys::DEFAULT_PROFILE)) {
             let (profile_name, session) = (keys::DEFAULT_PROFILE, session.as_ref());
             apply(draft, &Context { policy, profile_name, profile, session, occasion, namespace, user });
         }
         return None;
     };
-    let context =
-        Context { policy, profile_name: &profile_name, profile, session: session.as_ref(), occasion, namespace, user };
-    apply(draft, &context);
-    Some(Ran { session, profile: profile_name })
+    apply(draft, &Context { policy, profile_name, profile, session: session.as_ref(), occasion, namespace, user });
+    Some(Ran { session })
 }
 
 fn apply(draft: &mut Draft, context: &Context<'_>) {

@@ -176,11 +176,30 @@ fn an_update_of_a_pod_whose_profile_is_gone_loosens_nothing_either() {
         }
         other => panic!("{other:?}"),
     }
-    // Who names a profile that is not there is told so, as before.
-    let mut renamed = live("nginx");
-    let old = renamed.clone();
-    renamed["metadata"]["labels"]["cofferdam.dev/profile"] = json!("gone");
-    assert!(matches!(update(&old, &renamed), Verdict::Refused(_)));
+}
+
+#[test]
+fn an_update_is_judged_by_the_profile_that_the_pod_has_and_not_by_one_that_it_brings() {
+    let policy =
+        Policy::parse("policy.yaml", "profiles: {default: {}, large: {resources: {limits: {memory: 8Gi}}}}").unwrap();
+    let old = live("nginx");
+    let mut new = old.clone();
+    new["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("8Gi");
+    for labels in [json!({ "cofferdam.dev/session": "a", "cofferdam.dev/profile": "large" }), json!({}), json!(null)] {
+        new["metadata"]["labels"] = labels.clone();
+        match harden(&Request { operation: Operation::Update { old: &old }, ..create(&new) }, &policy) {
+            Verdict::Refused(refusal) => {
+                let fields = fields(&refusal);
+                assert!(fields.contains(&"spec.containers[0].resources.limits.memory"), "{labels}: {refusal}");
+            }
+            other => panic!("{labels}: {other:?}"),
+        }
+    }
+    let mut large = old.clone();
+    large["metadata"]["labels"]["cofferdam.dev/profile"] = json!("large");
+    new["metadata"] = large["metadata"].clone();
+    let verdict = harden(&Request { operation: Operation::Update { old: &large }, ..create(&new) }, &policy);
+    assert!(matches!(verdict, Verdict::Untouched(Untouched::NothingLoosened)), "{verdict:?}");
 }
 
 #[test]

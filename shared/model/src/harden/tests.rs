@@ -351,6 +351,29 @@ fn b28_a_container_for_debugging_is_hardened_when_it_comes_and_nothing_else_is_t
 }
 
 #[test]
+fn a_container_for_debugging_is_judged_in_the_pod_that_lives_and_not_in_one_that_the_request_shows() {
+    // The API server drops all but the list, once the webhooks have seen the rest.
+    let old = plain();
+    let mut shown = old.clone();
+    shown["metadata"]["labels"] = json!({ "cofferdam.dev/profile": "lax" });
+    shown["spec"]["securityContext"] = json!({
+        "runAsNonRoot": true, "runAsUser": 1000, "runAsGroup": 1000, "seccompProfile": { "type": "RuntimeDefault" },
+    });
+    shown["spec"]["ephemeralContainers"] = json!([{ "name": "d", "image": "b" }]);
+    let policy = "profiles: {default: {runAs: {user: 2000, group: 2000}}, lax: {images: {allowed: [\"**\"]}}}";
+    let policy = Policy::parse("policy.yaml", policy).unwrap();
+    let operation = Operation::AddEphemeralContainers { old: &old };
+    let Verdict::Hardened(hardened) = harden(&Request { operation, ..create(&shown) }, &policy) else { panic!() };
+    assert_eq!(hardened.profile, "default");
+    let mut patched = shown.clone();
+    json_patch::patch(&mut patched, &hardened.patch).unwrap();
+    let security = &patched["spec"]["ephemeralContainers"][0]["securityContext"];
+    assert_eq!(security["runAsNonRoot"], json!(true));
+    assert_eq!(security["runAsUser"], json!(2000));
+    assert_eq!(security["seccompProfile"]["type"], json!("RuntimeDefault"));
+}
+
+#[test]
 fn b30_a_container_for_debugging_gets_nothing_that_the_api_forbids_it() {
     let old = hardened(&plain()).pod;
     let Verdict::Hardened(hardened) = debug(&old, json!([{ "name": "d", "image": "b" }])) else { panic!() };
