@@ -6,10 +6,12 @@
 use serde_json::Value;
 
 use crate::{
-    harden::{Occasion, User, profile_name, walk},
     pod::{Draft, Finding},
     policy::Policy,
     refusal::Reason,
+    request::User,
+    rules::Occasion,
+    walk::{profile_name, walk},
 };
 
 /// What keeps a live pod from being a hardened session: each field that hardening would change or refuse, with the rule

@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{pod::below, quantity::Quantity};
+use crate::quantity::Quantity;
+
+/// What the pod itself is called.
+pub(crate) const WHOLE: &str = "the pod";
 
 /// Longest text that is told; the API's own words and quantities are shorter.
 const LONGEST_TOLD: usize = 32;
@@ -51,6 +54,15 @@ impl Change {
             |new| format!("now {new}"),
         );
         format!(":{old} {now} ({})", self.rule)
+    }
+}
+
+/// The name of a place in the pod, for whoever sees the object that the pod stands in, at `at`; empty for the pod alone.
+pub(crate) fn below(at: &str, place: &str) -> String {
+    match (at, place) {
+        ("", place) => place.to_owned(),
+        (at, WHOLE) => at.to_owned(),
+        (at, place) => format!("{at}.{place}"),
     }
 }
 

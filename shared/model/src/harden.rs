@@ -7,93 +7,14 @@ use crate::{
     change::{Change, tightened},
     keys,
     pod::{Draft, List, Path},
-    policy::{Policy, Profile, did_you_mean},
+    policy::Policy,
     refusal::Refusal,
-    rules::RULES,
+    request::{Operation, Request, Scope, User},
+    rules::Occasion,
     session::SessionId,
+    walk::{Ran, profile_name, walk},
     warning::{advice, warnings},
 };
-
-/// Which webhook entry brought the pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// The namespace is labelled `enforced`: every pod in it becomes a session.
-    Enforced,
-    /// The namespace is labelled `warn`: what would happen to a pod is told, and nothing is done.
-    Warn,
-    /// Any other namespace: a pod becomes a session by its own label.
-    Labelled,
-}
-
-/// What is about to happen to a pod.
-#[derive(Clone, Copy, Debug)]
-pub enum Operation<'a> {
-    /// It is created.
-    Create,
-    /// It is the template that a workload makes pods from, as `{"metadata": …, "spec": …}`.
-    Template(Template),
-    /// A live pod gets containers for debugging (subresource `ephemeralcontainers`). The new ones are hardened.
-    AddEphemeralContainers {
-        /// The pod before.
-        old: &'a Value,
-    },
-    /// A live pod is changed in place, its resources (subresource `resize`) or anything else that an update may
-    /// change. What is no looser than before is allowed; nothing is patched.
-    Update {
-        /// The pod before.
-        old: &'a Value,
-    },
-}
-
-impl<'a> Operation<'a> {
-    /// The pod before, where it was there.
-    fn old(&self) -> Option<&'a Value> {
-        match *self {
-            Self::Create | Self::Template(_) => None,
-            Self::AddEphemeralContainers { old } | Self::Update { old } => Some(old),
-        }
-    }
-}
-
-/// What a workload's controller forbids in its template. Its pods get that when they are admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Template {
-    /// A Deployment's and its like: restarted always, without a deadline.
-    RunsForever,
-    /// A Job's: it may have a deadline, and its restart policy is the Job's affair.
-    RunsToCompletion,
-}
-
-/// A question about a pod.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The uid of the admission request; a missing session id is derived from it. Without a uid none is made up.
-    pub uid: Option<&'a str>,
-    /// The namespace of the request. The one in the object is not believed.
-    pub namespace: &'a str,
-    /// Which webhook entry brought the pod.
-    pub scope: Scope,
-    /// Who asks.
-    pub user: User<'a>,
-    /// What is about to happen.
-    pub operation: Operation<'a>,
-    /// The pod as it is to be.
-    pub pod: &'a Value,
-}
-
-/// Who asks, as the API server authenticated them.
-#[derive(Clone, Copy, Debug)]
-pub struct User<'a> {
-    /// The user's name.
-    pub name: &'a str,
-    /// The user's groups.
-    pub groups: &'a [String],
-}
-
-impl User<'_> {
-    /// Nobody is known to ask, as of a file. What hangs on who asks is left open.
-    pub const UNKNOWN: Self = Self { name: "", groups: &[] };
-}
 
 /// What becomes of a pod.
 #[derive(Clone, Debug)]
@@ -155,42 +76,6 @@ pub struct Advice {
     pub would_refuse: bool,
     /// The rules that have something to say, each once.
     pub rules: Vec<&'static str>,
-}
-
-/// What the rules go by.
-pub(crate) struct Context<'a> {
-    pub(crate) policy: &'a Policy,
-    pub(crate) profile_name: &'a str,
-    pub(crate) profile: &'a Profile,
-    /// The id that the pod brings, or the one derived for it.
-    pub(crate) session: Option<&'a SessionId>,
-    pub(crate) occasion: Occasion,
-    pub(crate) namespace: &'a str,
-    /// Who asks; nobody where a live pod is looked at.
-    pub(crate) user: Option<User<'a>>,
-}
-
-/// On which occasion the rules are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occasion {
-    /// A pod is about to be created.
-    Creation,
-    /// A workload's template is looked at.
-    Template(Template),
-    /// New ephemeral containers are about to be added; nothing else is in view.
-    Debugging,
-    /// A pod is there, and is only looked at.
-    Audit,
-    /// A pod is there, and is looked at before and after somebody changes it.
-    Update,
-}
-
-impl Occasion {
-    /// Whether the whole pod is there already. It has by nature what nobody may ask for, such as a node, and what only
-    /// its creation can settle is settled.
-    pub(crate) fn is_afterwards(self) -> bool {
-        matches!(self, Self::Audit | Self::Update)
-    }
 }
 
 /// Decides about a pod.
@@ -272,54 +157,6 @@ fn user<'a>(request: &Request<'a>) -> Option<User<'a>> {
     Some(request.user).filter(|user| !user.name.is_empty())
 }
 
-/// The name of the profile that a pod asks for.
-pub(crate) fn profile_name(draft: &mut Draft) -> String {
-    draft.text(&Path::label(keys::PROFILE)).unwrap_or_else(|| keys::DEFAULT_PROFILE.to_owned())
-}
-
-/// What the rules went by.
-pub(crate) struct Ran {
-    session: Option<SessionId>,
-}
-
-/// Runs the rules of a profile; `None` where it is not there, which is then a reason against the pod. What an update of
-/// such a pod loosens is told by the default profile: it may live on, and not have all that it likes.
-pub(crate) fn walk(
-    draft: &mut Draft,
-    policy: &Policy,
-    occasion: Occasion,
-    profile_name: &str,
-    namespace: &str,
-    uid: Option<&str>,
-    user: Option<User<'_>>,
-) -> Option<Ran> {
-    let mirror = Path::annotation(keys::MIRROR_POD);
-    if draft.is_set(&mirror) {
-        draft.refuse(&mirror, "marks the mirror of a static pod, which only a kubelet may create; remove it");
-    }
-    let session = session_id(draft, uid);
-    let Some(profile) = policy.profile(profile_name) else {
-        draft.look_at_everything();
-        draft.refuse(&Path::label(keys::PROFILE), unknown_profile(profile_name, policy));
-        if let (Occasion::Update, Some(profile)) = (occasion, policy.profile(keys::DEFAULT_PROFILE)) {
-            let (profile_name, session) = (keys::DEFAULT_PROFILE, session.as_ref());
-            apply(draft, &Context { policy, profile_name, profile, session, occasion, namespace, user });
-        }
-        return None;
-    };
-    apply(draft, &Context { policy, profile_name, profile, session: session.as_ref(), occasion, namespace, user });
-    Some(Ran { session })
-}
-
-fn apply(draft: &mut Draft, context: &Context<'_>) {
-    for rule in RULES {
-        if rule.audits || !context.occasion.is_afterwards() {
-            draft.enter(rule.name);
-            (rule.apply)(draft, context);
-        }
-    }
-}
-
 /// What would have been done, told instead of done.
 fn advised(verdict: Verdict) -> Verdict {
     let mut rules: Vec<&'static str> = match &verdict {
@@ -331,23 +168,6 @@ fn advised(verdict: Verdict) -> Verdict {
     rules.dedup();
     let would_refuse = matches!(verdict, Verdict::Refused(_));
     Verdict::Advised(Advice { warnings: advice(&verdict, ""), would_refuse, rules })
-}
-
-/// The id that the pod brings, or one derived for it; a bad one is refused, and the derived one stands in so that the
-/// rules can name what else is wrong.
-fn session_id(draft: &mut Draft, request_uid: Option<&str>) -> Option<SessionId> {
-    let brought = draft.text(&Path::label(keys::SESSION)).filter(|id| !id.is_empty());
-    brought
-        .and_then(|id| {
-            SessionId::parse(&id).map_err(|error| draft.refuse(&Path::label(keys::SESSION), error.to_string())).ok()
-        })
-        .or_else(|| request_uid.map(SessionId::derive))
-}
-
-fn unknown_profile(name: &str, policy: &Policy) -> String {
-    let all = || format!("there are: {}", policy.profile_names().collect::<Vec<_>>().join(", "));
-    let hint = did_you_mean(name, policy.profile_names(), all);
-    format!("names no profile of the policy; {hint}")
 }
 
 #[cfg(test)]

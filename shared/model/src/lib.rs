@@ -27,6 +27,8 @@ mod names;
 mod pod;
 mod record;
 mod refusal;
+mod request;
+mod walk;
 mod warning;
 
 #[cfg(test)]
@@ -34,7 +36,8 @@ mod testing;
 
 pub use audit::audit;
 pub use change::{Action, Change, Told};
-pub use harden::{Advice, Hardened, Operation, Request, Scope, Template, Untouched, User, Verdict, harden};
+pub use harden::{Advice, Hardened, Untouched, Verdict, harden};
 pub use record::{Record, RecordedChange, changes_annotation};
 pub use refusal::{Reason, Refusal};
+pub use request::{Operation, Request, Scope, Template, User};
 pub use warning::advice;

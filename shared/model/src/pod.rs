@@ -20,7 +20,7 @@ mod patch;
 mod path;
 mod read;
 
-pub(crate) use path::{Path, below};
+pub(crate) use path::Path;
 
 /// The pod as changed so far, with the notes.
 pub(crate) struct Draft {

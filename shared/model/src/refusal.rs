@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use crate::{
-    change::{Action, Change},
-    pod::below,
-};
+use crate::change::{Action, Change, below};
 
 /// At most this many reasons are spelled out; a pod with more is hostile, and an answer has to stay readable.
 const SPELLED_OUT: usize = 100;

@@ -3,7 +3,12 @@
 
 use std::fmt;
 
-use crate::{harden::Context, pod::Draft};
+use crate::{
+    pod::Draft,
+    policy::{Policy, Profile},
+    request::{Template, User},
+    session::SessionId,
+};
 
 mod body;
 mod command;
@@ -35,6 +40,42 @@ mod service_account_token;
 mod sharing;
 mod tolerations;
 mod volume_types;
+
+/// What the rules go by.
+pub(crate) struct Context<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) profile_name: &'a str,
+    pub(crate) profile: &'a Profile,
+    /// The id that the pod brings, or the one derived for it.
+    pub(crate) session: Option<&'a SessionId>,
+    pub(crate) occasion: Occasion,
+    pub(crate) namespace: &'a str,
+    /// Who asks; nobody where a live pod is looked at.
+    pub(crate) user: Option<User<'a>>,
+}
+
+/// On which occasion the rules are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// A pod is about to be created.
+    Creation,
+    /// A workload's template is looked at.
+    Template(Template),
+    /// New ephemeral containers are about to be added; nothing else is in view.
+    Debugging,
+    /// A pod is there, and is only looked at.
+    Audit,
+    /// A pod is there, and is looked at before and after somebody changes it.
+    Update,
+}
+
+impl Occasion {
+    /// Whether the whole pod is there already. It has by nature what nobody may ask for, such as a node, and what only
+    /// its creation can settle is settled.
+    pub(crate) fn is_afterwards(self) -> bool {
+        matches!(self, Self::Audit | Self::Update)
+    }
+}
 
 /// One row of the table.
 #[derive(Clone, Copy)]

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 
 use crate::{
     change::{Action, Change},
-    harden::{Context, Hardened, Occasion, Operation, Request, Scope, User, Verdict, harden},
+    harden::{Hardened, Verdict, harden},
     pod::Draft,
     policy::{Policy, Profile},
     refusal::Refusal,
+    request::{Operation, Request, Scope, User},
     rules::Rule,
+    rules::{Context, Occasion},
     session::SessionId,
     warning::warnings,
 };

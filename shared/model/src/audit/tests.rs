@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    harden::{Operation, Request, Untouched, Verdict, harden},
+    harden::{Untouched, Verdict, harden},
+    request::{Operation, Request},
     testing::{create, fields, hardened, pod},
 };
 

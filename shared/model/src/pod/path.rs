@@ -2,11 +2,10 @@
 
 use std::{borrow::Cow, fmt};
 
+use crate::change::WHOLE;
+
 /// Longest key that is shown whole; keys of annotations and labels come from the author.
 const LONGEST_KEY: usize = 80;
-
-/// What the pod itself is called.
-const WHOLE: &str = "the pod";
 
 /// A place in the pod; displays as Kubernetes writes it, e.g. `spec.containers[0].resources.limits.cpu` or
 /// `metadata.labels[cofferdam.dev/session]`.
@@ -90,15 +89,6 @@ impl fmt::Display for Path {
             }
         }
         Ok(())
-    }
-}
-
-/// The name of a place in the pod, for whoever sees the object that the pod stands in, at `at`; empty for the pod alone.
-pub(crate) fn below(at: &str, place: &str) -> String {
-    match (at, place) {
-        ("", place) => place.to_owned(),
-        (at, WHOLE) => at.to_owned(),
-        (at, place) => format!("{at}.{place}"),
     }
 }
 

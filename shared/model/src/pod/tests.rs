@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    change::{Action, Told},
+    change::{Action, Told, below},
     quantity::Quantity,
     testing::fields,
 };

@@ -17,9 +17,9 @@ use self::{
 };
 use super::{Inject, Refuse, Rule, WebhookOnly, mount_path::is_covered};
 use crate::{
-    harden::{Context, Occasion},
     keys,
     pod::{Container, Draft, List, Path},
+    rules::{Context, Occasion},
 };
 
 mod annotations;

@@ -9,11 +9,11 @@ use serde_json::json;
 use super::{Inject, Refuse, Rule, WebhookOnly};
 use crate::{
     change::{Action, Told},
-    harden::{Context, Occasion},
     keys,
     names::is_plain_place,
     pod::{Draft, Path},
     policy::ENTRY,
+    rules::{Context, Occasion},
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
-    harden::Context,
     pod::{Draft, Path},
     policy::AppArmor,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -3,8 +3,8 @@
 
 use super::{Inject, Refuse, Rule, Stated, Tighten};
 use crate::{
-    harden::Context,
     pod::{Draft, Path},
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

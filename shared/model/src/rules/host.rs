@@ -5,9 +5,9 @@
 
 use super::{Refuse, Rule, Stated, scheduling};
 use crate::{
-    harden::Context,
     pod::{Draft, Path},
     policy::SAFE_SYSCTLS,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

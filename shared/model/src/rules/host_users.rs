@@ -2,9 +2,9 @@
 
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{
-    harden::Context,
     pod::{Draft, Path},
     policy::HostUsers,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -5,10 +5,10 @@
 
 use super::{But, Inject, Refuse, Rule, Tighten, body, it_allows};
 use crate::{
-    harden::{Context, Occasion},
     image::{has_digest, in_full},
     pod::{Container, Draft, Path},
     policy::{Images, image_matches},
+    rules::{Context, Occasion},
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{Inject, Rule, WebhookOnly};
 use crate::{
-    harden::{Context, Occasion},
     pod::{Draft, Path},
+    rules::{Context, Occasion},
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -8,8 +8,9 @@
 use super::{Inject, Rule, Stated, Tighten, owner::is_made_by_controller};
 use crate::{
     change::{Action, Told},
-    harden::{Context, Occasion, Template},
     pod::{Container, Draft, List, Path},
+    request::Template,
+    rules::{Context, Occasion},
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{Inject, Rule, Tighten, WebhookOnly};
 use crate::{
     change::{Action, Told},
-    harden::{Context, Occasion},
     keys,
     pod::{Draft, Path},
     record::Record,
+    rules::{Context, Occasion},
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -4,7 +4,7 @@
 //! same way and does not start the container.
 
 use super::{Refuse, Rule, Stated, Tighten};
-use crate::{harden::Context, names::leads_out, pod::Draft};
+use crate::{names::leads_out, pod::Draft, rules::Context};
 
 pub(super) const RULE: Rule = Rule {
     name: "mounts",

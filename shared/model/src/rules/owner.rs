@@ -1,8 +1,8 @@
 //! Who made a pod, as far as admission can tell. No rule: what several of them ask.
 
 use crate::{
-    harden::{Context, Occasion},
     pod::{Draft, Path},
+    rules::{Context, Occasion},
 };
 
 /// As whom the `DaemonSet` controller creates pods, with credentials of its own and without.

@@ -6,8 +6,8 @@
 
 use super::{Refuse, Rule, Stated};
 use crate::{
-    harden::Context,
     pod::{Draft, Path},
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

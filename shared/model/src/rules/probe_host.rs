@@ -6,8 +6,8 @@
 use super::{Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
-    harden::Context,
     pod::Draft,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

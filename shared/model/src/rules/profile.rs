@@ -4,9 +4,9 @@
 use super::{Refuse, Rule, Stated, owner::is_made_by_controller};
 use crate::{
     glob::matches,
-    harden::Context,
     keys,
     pod::{Draft, Path},
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

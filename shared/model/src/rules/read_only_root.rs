@@ -3,7 +3,7 @@
 //! Directories that programs write to come back as scratch volumes, by [`super::scratch`].
 
 use super::{Inject, Rule, Stated, Tighten};
-use crate::{harden::Context, pod::Draft};
+use crate::{pod::Draft, rules::Context};
 
 pub(super) const RULE: Rule = Rule {
     name: "read-only-root",

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{Inject, Rule, WebhookOnly};
 use crate::{
-    harden::{Context, Occasion},
     keys,
     pod::{Draft, Path},
+    rules::{Context, Occasion},
 };
 
 pub(super) const RULE: Rule = Rule {

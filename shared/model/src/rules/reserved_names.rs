@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{But, Refuse, Rule, body, scratch};
 use crate::{
-    harden::{Context, Occasion},
     keys,
     pod::{Container, Draft, List, Path},
+    rules::{Context, Occasion},
 };
 
 pub(super) const RULE: Rule = Rule {

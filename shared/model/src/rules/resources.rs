@@ -15,10 +15,10 @@
 
 use super::{Inject, Refuse, Rule, Stated, Tighten};
 use crate::{
-    harden::Context,
     pod::{Draft, List, Path},
     policy::{DefaultRequest, Profile},
     quantity::Quantity,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -4,9 +4,9 @@
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{
     change::{Action, Told},
-    harden::Context,
     pod::{Draft, Path},
     policy::SupplementalGroups,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::{But, Inject, Refuse, Rule, it_allows, owner::is_made_by_daemon_set};
 use crate::{
     change::{Action, Told},
-    harden::Context,
     pod::{Draft, Path},
     policy::{DEFAULT_SCHEDULER, RuntimeClass, Scheduling},
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

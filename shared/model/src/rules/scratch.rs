@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::{Inject, Rule, WebhookOnly, mount_path::is_covered, read_only_root};
 use crate::{
-    harden::Context,
     keys,
     pod::{Container, Draft, List, Path},
     policy::Scratch,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

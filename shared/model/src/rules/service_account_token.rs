@@ -15,8 +15,8 @@ use serde_json::json;
 use super::{Inject, Rule, Stated, Tighten, body};
 use crate::{
     change::{Action, Told},
-    harden::Context,
     pod::{Draft, Path},
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

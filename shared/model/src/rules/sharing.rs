@@ -4,8 +4,8 @@
 
 use super::{Inject, Rule, Stated, Tighten};
 use crate::{
-    harden::Context,
     pod::{Draft, Path},
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::{Inject, Rule, Tighten, WebhookOnly, owner::is_made_by_daemon_set, scheduling};
 use crate::{
     change::{Action, Told},
-    harden::Context,
     pod::{Draft, Path},
     policy,
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -3,8 +3,8 @@
 
 use super::{Refuse, Rule, Stated, it_allows};
 use crate::{
-    harden::Context,
     pod::{Draft, Path},
+    rules::Context,
 };
 
 pub(super) const RULE: Rule = Rule {

@@ -2,10 +2,10 @@
 //! a signature.
 
 use crate::{
-    harden::Context,
     keys,
     names::is_object_name,
     pod::{Draft, Path},
+    rules::Context,
 };
 
 /// A body to deliver.

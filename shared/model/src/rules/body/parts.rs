@@ -7,11 +7,11 @@ use super::{
     annotations::{Delivery, asked},
 };
 use crate::{
-    harden::Context,
     keys,
     pod::{Container, Draft, List, Path},
     policy::{Bodies, CREDENTIALS_DIRECTORY, DefaultRequest},
     quantity::Quantity,
+    rules::Context,
 };
 
 /// The volume that the body is unpacked into.

@@ -3,10 +3,12 @@ use serde_json::{Value, json};
 use super::RULE;
 use crate::{
     audit,
-    harden::{Occasion, Operation, Request, Template, Verdict, harden},
+    harden::{Verdict, harden},
     keys,
     policy::{Bodies, Ceilings, DefaultRequest, Policy, Profile, Requests},
     quantity::Quantity,
+    request::{Operation, Request, Template},
+    rules::Occasion,
     testing::{apply_under, create, fields, hardened, hardened_by, pod, refused, refused_by},
 };
 

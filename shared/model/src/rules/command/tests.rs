@@ -2,10 +2,11 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
-    harden::{Occasion, Template},
     keys,
     policy::{Policy, Profile},
     refusal::Refusal,
+    request::Template,
+    rules::Occasion,
     testing::{Applied, apply_under, apply_with, fields, pod},
 };
 

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
-    harden::Occasion,
     policy::{Images, Policy, Profile},
+    rules::Occasion,
     testing::{Applied, apply, apply_on, apply_with, fields, pod},
 };
 

@@ -2,8 +2,9 @@ use serde_json::json;
 
 use super::RULE;
 use crate::{
-    harden::{Occasion, Template},
     policy::Profile,
+    request::Template,
+    rules::Occasion,
     testing::{apply, apply_on, apply_with, fields, pod},
 };
 

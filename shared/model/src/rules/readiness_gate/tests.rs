@@ -2,8 +2,9 @@ use serde_json::json;
 
 use super::RULE;
 use crate::{
-    harden::{Occasion, Template},
     policy::{Policy, Profile, Routing, RoutingMode},
+    request::Template,
+    rules::Occasion,
     testing::{Applied, apply_under, pod},
 };
 

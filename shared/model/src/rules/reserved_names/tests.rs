@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::RULE;
 use crate::{
-    harden::Occasion,
     policy::{Policy, Profile},
+    rules::Occasion,
     testing::{apply, apply_under, fields, pod},
 };
 

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
-    harden::{Occasion, Template},
     policy::{Profile, RuntimeClass},
+    request::Template,
+    rules::Occasion,
     testing::{apply, apply_as, apply_on, apply_with, fields, pod},
 };
 

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::RULE;
 use crate::{
-    harden::Occasion,
     policy::{Profile, RuntimeClass, Toleration},
+    rules::Occasion,
     testing::{apply_as, apply_on, apply_with, fields, pod},
 };
 

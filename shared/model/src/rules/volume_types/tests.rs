@@ -41,6 +41,9 @@ fn a_profile_may_list_fewer() {
     let refusal = apply_with(&RULE, &with_volumes(&volumes), &profile).err().unwrap();
     let expected = "spec.volumes[0].csi: is no volume type of the profile; it allows emptyDir (volume-types)";
     assert!(refusal.to_string().ends_with(expected), "{refusal}");
+    let nothing = Profile { volume_types: Vec::new(), ..profile };
+    let refusal = apply_with(&RULE, &with_volumes(&volumes), &nothing).err().unwrap();
+    assert!(refusal.to_string().contains("; it allows none ("), "{refusal}");
 }
 
 #[test]
