@@ -43,11 +43,11 @@ pub mod weight;
 mod workload;
 
 use args::{Cli, Command, ServeArgs};
+use config::Config;
 use offline::args::HardenArgs;
 use plugin::PluginCommand;
 use policy_command::PolicyArgs;
 
-use config::Config;
 /// Bad usage or configuration, as BSD's `sysexits` numbers it.
 const USAGE: u8 = 64;
 
