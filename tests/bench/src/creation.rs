@@ -10,7 +10,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 
 use crate::distribution::{Latencies, Spread};
-use crate::{Effort, fixture, markdown};
+use crate::{Effort, fixture, markdown, mutating_policy};
 
 /// How often it is looked whether the pods of a round are gone.
 const POLL: Duration = Duration::from_millis(20);
@@ -37,10 +37,16 @@ pub fn run(effort: Effort) -> Result<String> {
         let pods = Api::namespaced(client.clone(), namespace.name());
         Ok(Arm { name, namespace, is_hardened: sessions == Sessions::Enforced, pods, rounds: Vec::new() })
     };
-    let mut arms = [
+    let mut arms = vec![
         arm("without: a namespace that nothing selects", "bench-without", Sessions::None)?,
         arm("with the webhook", "bench-webhook", Sessions::Enforced)?,
     ];
+    if mutating_policy::is_known(&stage.kubectl)? {
+        let mut third = arm("with the webhook and the mutating policy", "bench-policy", Sessions::None)?;
+        mutating_policy::hold_in(&stage.kubectl, &third.namespace)?;
+        third.is_hardened = true;
+        arms.push(third);
+    }
     runtime.block_on(measure(&mut arms, effort))?;
     let table = report(&arms)?;
     Ok(format!("Kubernetes {}, one node, two replicas of the webhook.\n\n{table}", kubernetes()))

@@ -16,6 +16,7 @@ pub mod distribution;
 pub mod fixture;
 pub mod load;
 pub mod markdown;
+pub mod mutating_policy;
 pub mod processor;
 pub mod review;
 pub mod server;
