@@ -189,3 +189,11 @@ fn nobody_prefers_a_node_by_its_name() {
         ["spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchFields[0].key"]
     );
 }
+
+#[test]
+fn owners_that_cannot_be_read_are_refused_when_the_pod_is_created_and_not_left_to_an_audit() {
+    let mut pod = pod(json!({ "containers": [{ "name": "a" }] }));
+    let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "controller": true });
+    pod["metadata"]["ownerReferences"] = json!([job, []]);
+    assert_eq!(fields(&crate::testing::refused(&pod)), ["metadata.ownerReferences[1]"]);
+}
