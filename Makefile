@@ -7,8 +7,11 @@ CARGO := cargo --locked
 CLUSTER :=
 IMAGE :=
 POD_IMAGE :=
+RUNS :=
+SEED :=
+TARGET :=
 
-.PHONY: demo image test lint unit e2e e2e-newest e2e-oldest bench-webhook down
+.PHONY: demo image test lint unit fuzz e2e e2e-newest e2e-oldest bench-webhook down
 
 demo:
 ifneq ($(CLUSTER),$(filter current,$(CLUSTER)))
@@ -21,14 +24,18 @@ endif
 image:
 	@$(CARGO) run --quiet --package cofferdam-e2e --bin cofferdam-image
 
-test: lint unit e2e
+test: lint unit fuzz e2e
 
 lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+	$(CARGO) clippy --package cofferdam-fuzz --test fuzz -- --deny warnings
 
 unit:
 	$(CARGO) test --workspace --exclude cofferdam-e2e
+
+fuzz:
+	$(if $(RUNS),COFFERDAM_FUZZ_RUNS=$(RUNS) )$(if $(SEED),COFFERDAM_FUZZ_SEED=$(SEED) )$(CARGO) test --package cofferdam-fuzz --test fuzz -- --nocapture $(TARGET)
 
 e2e: e2e-newest e2e-oldest
 
