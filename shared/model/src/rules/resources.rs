@@ -61,7 +61,8 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     }
     let together = run_together(pod);
     for (resource, ceiling, request) in profile.resources.limited() {
-        let (most, usual) = (ceiling.times(profile.pod.sum), ceiling.times(together));
+        // As if there were one where there is none: nothing would be a limit of zero, which is none to a kubelet.
+        let (most, usual) = (ceiling.times(profile.pod.sum), ceiling.times(together.max(1)));
         let fill = if for_the_whole_pod(pod, &of_pod, &containers, resource, most, usual) {
             Fill::default()
         } else {

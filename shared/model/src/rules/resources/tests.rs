@@ -253,6 +253,12 @@ fn a_zero_at_pod_level_is_no_limit_there_either() {
 }
 
 #[test]
+fn a_pod_without_containers_is_limited_as_if_it_had_one() {
+    let applied = apply(&RULE, &pod(json!({ "resources": { "limits": { "memory": "0" } } }))).unwrap();
+    assert_eq!(applied.spec("/resources/limits/memory"), "512Mi");
+}
+
+#[test]
 fn other_resources_at_pod_level_are_refused_unless_listed() {
     let spec = json!({ "resources": { "limits": { "hugepages-2Mi": "4Mi" }, "claims": [{ "name": "c" }] } });
     let pod = pod(spec);
