@@ -120,7 +120,8 @@ impl Told {
     /// A quantity as its author wrote it, if it is short enough; `None` for what is no quantity.
     pub(crate) fn amount(value: &Value) -> Option<Self> {
         Quantity::from_json(value).ok()?;
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        // Space around it, as the API allows, may be the end of a line.
+        let text = value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned());
         (text.len() <= LONGEST_TOLD).then_some(Self(Value::String(text)))
     }
 
@@ -176,6 +177,21 @@ impl fmt::Display for Told {
                 write!(f, "[{}]", words.join(", "))
             }
             other => write!(f, "{other}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Told;
+
+    #[test]
+    fn an_amount_is_told_on_one_line_whoever_wrote_it() {
+        for value in [json!("5\n"), json!("\r 5"), json!("5\u{b}\u{85}\u{2028}")] {
+            assert_eq!(Told::amount(&value).unwrap().to_string(), "5");
+            assert_eq!(Told::try_from(value).unwrap().to_string(), "5");
         }
     }
 }
