@@ -118,7 +118,10 @@ fn add_ephemeral_containers(old: &Value, request: &Request<'_>, policy: &Policy)
     let key = List::EphemeralContainers.key();
     let mut pod = old.clone();
     if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.insert(key.to_owned(), request.pod["spec"][key].clone());
+        match request.pod["spec"].get(key) {
+            Some(containers) => spec.insert(key.to_owned(), containers.clone()),
+            None => spec.remove(key),
+        };
     }
     let mut draft = Draft::new(&pod);
     draft.find_containers();

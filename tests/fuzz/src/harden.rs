@@ -64,11 +64,18 @@ fn check_update(pod: &Value, hardened: Option<&Hardened>, policy: &Policy) {
 }
 
 fn check_debugging(pod: &Value, hardened: Option<&Hardened>, policy: &Policy) {
-    let nobody = Value::Null;
-    let old = hardened.map_or(&nobody, |hardened| &hardened.pod);
-    for (old, new) in [(&nobody, pod), (pod, pod), (pod, old), (old, pod)] {
-        check_twice(Operation::AddEphemeralContainers { old }, new, policy);
+    // What else an author changes, the API server does not take from this request.
+    ask("u-1", Operation::AddEphemeralContainers { old: &Value::Null }, pod, policy);
+    let Some(hardened) = hardened else { return };
+    ask("u-1", Operation::AddEphemeralContainers { old: pod }, &hardened.pod, policy);
+    let containers = &pod["spec"]["ephemeralContainers"];
+    let mut old = hardened.pod.clone();
+    if let Some(spec) = old["spec"].as_object_mut() {
+        spec.remove("ephemeralContainers");
     }
+    let mut new = old.clone();
+    new["spec"]["ephemeralContainers"] = containers.clone();
+    check_twice(Operation::AddEphemeralContainers { old: &old }, &new, policy);
 }
 
 /// Asks once, and asks again about the answer.

@@ -374,6 +374,15 @@ fn a_container_for_debugging_is_judged_in_the_pod_that_lives_and_not_in_one_that
 }
 
 #[test]
+fn where_no_container_comes_for_debugging_the_pod_is_left_to_the_letter() {
+    let old = hardened(&pod(json!({ "containers": [{ "name": "a" }] }))).pod;
+    let operation = Operation::AddEphemeralContainers { old: &old };
+    let verdict = harden(&Request { operation, ..create(&old) }, &Policy::built_in());
+    let Verdict::Hardened(hardened) = verdict else { panic!() };
+    assert_eq!((hardened.pod, hardened.patch.0.len()), (old, 0));
+}
+
+#[test]
 fn b30_a_container_for_debugging_gets_nothing_that_the_api_forbids_it() {
     let old = hardened(&plain()).pod;
     let Verdict::Hardened(hardened) = debug(&old, json!([{ "name": "d", "image": "b" }])) else { panic!() };
