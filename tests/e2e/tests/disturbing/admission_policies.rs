@@ -89,8 +89,8 @@ fn heeded(stage: &Stage) -> Result<()> {
         until(policy, PATIENCE, || refused_by(policy, &create(&pod, "--dry-run=server")?))?;
     }
     for (policy, arguments) in [
-        ("keys", ["label", "pod", "hard", "cofferdam.dev/profile=other"]),
-        ("reports", ["annotate", "pod", "hard", "cofferdam.dev/endpoints=forged"]),
+        ("keys", ["label", "--overwrite", "pod", "hard", "cofferdam.dev/profile=other"]),
+        ("reports", ["annotate", "--overwrite", "pod", "hard", "cofferdam.dev/endpoints=forged"]),
     ] {
         until(policy, PATIENCE, || {
             let arguments = arguments.iter().copied().chain(["--dry-run=server", &namespace]);
