@@ -59,7 +59,8 @@ fn what_makes_a_session_neither_comes_changes_nor_goes_while_a_pod_lives() {
         for (namespace, pod, labels) in [
             (NAMESPACE, "fixed", json!({"cofferdam.dev/session": null})),
             (NAMESPACE, "fixed", json!({"cofferdam.dev/session": "other"})),
-            (NAMESPACE, "fixed", json!({"cofferdam.dev/profile": "default"})),
+            (NAMESPACE, "fixed", json!({"cofferdam.dev/profile": null})),
+            (NAMESPACE, "fixed", json!({"cofferdam.dev/profile": "other"})),
             (ORDINARY, "plain", json!({"cofferdam.dev/session": "late"})),
             (ORDINARY, "plain", json!({"cofferdam.dev/session": ""})),
             (ORDINARY, "plain", json!({"cofferdam.dev/profile": "default"})),
