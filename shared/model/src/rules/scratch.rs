@@ -12,9 +12,10 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Inject, Rule, WebhookOnly, mount_path::is_covered, read_only_root};
+use super::{Inject, Refuse, Rule, WebhookOnly, mount_path::is_covered, read_only_root};
 use crate::{
     keys,
+    names::{LABEL, is_dns_label},
     pod::{Container, Draft, List, Path},
     policy::Scratch,
     rules::Context,
@@ -23,7 +24,7 @@ use crate::{
 pub(super) const RULE: Rule = Rule {
     name: "scratch",
     holds: "what is made read-only still has /tmp and a home to write to",
-    effects: &[Inject],
+    effects: &[Inject, Refuse],
     source: "Kubernetes: Volumes, emptyDir",
     reports: &[
         "https://github.com/kubeflow/spark-operator/issues/1000",
@@ -73,6 +74,10 @@ fn mount(pod: &mut Draft, container: &Container, scratch: &Scratch) {
     if scratch.per_container
         && let Some(name) = pod.text(&container.path.at(&["name"]))
     {
+        // The API server looks at names only after us, and `..` would be a way out of the volume.
+        if !is_dns_label(&name, LABEL) {
+            pod.refuse(&container.path.at(&["name"]), "must be at most 63 of a-z, 0-9 and `-`");
+        }
         mount["subPath"] = name.into();
     }
     pod.append(&mounts, mount);

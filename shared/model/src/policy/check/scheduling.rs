@@ -16,8 +16,12 @@ use crate::{
 
 impl Checker<'_> {
     pub(super) fn scheduling(&self, file: SchedulingFile, defaults: Scheduling) -> Checked<Scheduling> {
+        let node_selector = match file.node_selector {
+            Some(selector) => self.node_selector(selector)?,
+            None => defaults.node_selector,
+        };
         let runtime_classes = match file.runtime_classes {
-            Some(classes) => self.runtime_classes(classes)?,
+            Some(classes) => self.runtime_classes(classes, &node_selector)?,
             None => defaults.runtime_classes,
         };
         let inject_runtime_class = match file.runtime_class {
@@ -41,10 +45,7 @@ impl Checker<'_> {
                 Some(names) => self.object_names("schedulerNames", names)?,
                 None => defaults.scheduler_names,
             },
-            node_selector: match file.node_selector {
-                Some(selector) => self.node_selector(selector)?,
-                None => defaults.node_selector,
-            },
+            node_selector,
             node_labels: match file.node_labels {
                 Some(labels) => self.node_labels(labels)?,
                 None => defaults.node_labels,
@@ -65,13 +66,24 @@ impl Checker<'_> {
         })
     }
 
-    fn runtime_classes(&self, classes: Vec<RuntimeClassFile>) -> Checked<Vec<RuntimeClass>> {
+    /// `of_profile` is by what the profile itself chooses nodes.
+    fn runtime_classes(
+        &self,
+        classes: Vec<RuntimeClassFile>,
+        of_profile: &BTreeMap<String, String>,
+    ) -> Checked<Vec<RuntimeClass>> {
         let mut names = BTreeSet::new();
         let mut checked = Vec::new();
         for class in classes {
             if !is_object_name(&class.name.value) || !names.insert(class.name.value.clone()) {
                 let problem = "must be the name of a RuntimeClass, of a-z, 0-9, `-` and `.`, and each stands here once";
                 return Err(self.invalid(class.name.line, "name", problem));
+            }
+            for (label, value) in class.node_selector.iter().flatten() {
+                if of_profile.get(&label.value).is_some_and(|other| *other != value.value) {
+                    let problem = "is another value than the profile's own `nodeSelector` has; no node has both";
+                    return Err(self.invalid(value.line, &label.value, problem));
+                }
             }
             checked.push(RuntimeClass {
                 name: class.name.value,

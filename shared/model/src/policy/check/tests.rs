@@ -237,6 +237,10 @@ fn scheduling_is_said_in_names_that_kubernetes_takes() {
             "policy.yaml:6: `name` must be the name of a RuntimeClass",
         ),
         ("scheduling:\n  runtimeClasses: [{}]", "policy.yaml:4: `name` is missing"),
+        (
+            "scheduling:\n  nodeSelector: {pool: a}\n  runtimeClasses: [{name: kata, nodeSelector: {pool: b}}]",
+            "policy.yaml:5: `pool` is another value than the profile's own `nodeSelector` has",
+        ),
         ("scheduling:\n  schedulerNames: [a b]", "policy.yaml:4: `schedulerNames` must hold names"),
         ("scheduling:\n  imagePullSecrets:\n    - name: a", "policy.yaml:5: "),
         ("scheduling:\n  imagePullSecrets: [A]", "policy.yaml:4: `imagePullSecrets` must hold names"),
@@ -277,7 +281,7 @@ fn scheduling_is_said_in_names_that_kubernetes_takes() {
         ),
     ]);
     let scheduling = profile(
-        "scheduling:\n  runtimeClass: inject\n  runtimeClasses: [{name: gvisor, nodeSelector: {a: ''}}]\n  tolerations: \
+        "scheduling:\n  nodeSelector: {a: ''}\n  runtimeClass: inject\n  runtimeClasses: [{name: gvisor, nodeSelector: {a: ''}}]\n  tolerations: \
          [{key: a, value: b, effect: NoExecute}, {operator: Exists}]\n  maxPriority: -5",
     )
     .unwrap()

@@ -80,16 +80,21 @@ fn images() -> impl Strategy<Value = Images> {
 fn scheduling() -> impl Strategy<Value = Scheduling> {
     let names = || vec("[a-z0-9]{1,6}", 0..3);
     (runtime_classes(), any::<bool>(), (names(), names()), labels(), (tolerations(), tolerations()), any::<i32>())
-        .prop_map(|(runtime_classes, inject, names, node_selector, tolerations, max_priority)| Scheduling {
-            inject_runtime_class: inject && !runtime_classes.is_empty(),
-            runtime_classes,
-            scheduler_names: names.0,
-            node_labels: node_selector.keys().cloned().collect(),
-            node_selector,
-            tolerations: tolerations.0,
-            allowed_tolerations: tolerations.1,
-            image_pull_secrets: names.1,
-            max_priority: i64::from(max_priority),
+        .prop_map(|(mut runtime_classes, inject, names, node_selector, tolerations, max_priority)| {
+            for class in &mut runtime_classes {
+                class.node_selector.retain(|label, _| !node_selector.contains_key(label));
+            }
+            Scheduling {
+                inject_runtime_class: inject && !runtime_classes.is_empty(),
+                runtime_classes,
+                scheduler_names: names.0,
+                node_labels: node_selector.keys().cloned().collect(),
+                node_selector,
+                tolerations: tolerations.0,
+                allowed_tolerations: tolerations.1,
+                image_pull_secrets: names.1,
+                max_priority: i64::from(max_priority),
+            }
         })
 }
 

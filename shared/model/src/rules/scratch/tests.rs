@@ -4,7 +4,7 @@ use super::RULE;
 use crate::{
     policy::Profile,
     rules::read_only_root,
-    testing::{Applied, apply_all, pod},
+    testing::{Applied, apply_all, fields, pod},
 };
 
 fn apply(spec: Value) -> Applied {
@@ -131,4 +131,15 @@ fn a_directory_may_be_each_containers_own_and_name_places_in_it() {
     }
     assert_eq!(applied.spec("/volumes").as_array().map(Vec::len), Some(1));
     assert!(apply_all(&[read_only_root::RULE, RULE], &applied.pod, &profile).unwrap().changes.is_empty());
+}
+
+#[test]
+fn a_name_that_would_lead_out_of_the_volume_makes_no_path() {
+    let mut profile = Profile::default();
+    profile.scratch[0].per_container = true;
+    for name in ["..", "/", "a/../..", "A", ""] {
+        let pod = pod(json!({ "containers": [{ "name": name }] }));
+        let refusal = apply_all(&[read_only_root::RULE, RULE], &pod, &profile).err().unwrap();
+        assert_eq!(fields(&refusal), ["spec.containers[0].name"], "{name}");
+    }
 }
