@@ -1,4 +1,4 @@
-# README.md says what each of these is for. All of them work on a fresh clone, and build what they need.
+# CONTRIBUTING.md says what each of these is for. All of them work on a fresh clone, and build what they need.
 
 # The oldest Kubernetes that must pass. The newest is what everything runs that is not told another.
 OLDEST := 1.34
