@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Harden the pods in a file, by the same rules.
     ///
-    /// Pods, the templates of workloads and lists of both are hardened; everything else is written as it is. Warnings go to standard error. Exit codes: 0 done; 1 refused; 2 the input or the policy is unusable.
+    /// Pods, the templates of workloads and lists of both are hardened; everything else is written as it is. Warnings go to standard error. Exit codes: 0 done; 1 refused; 2 the command line, the input or the policy is unusable; 3 something would change (--check alone). With --review the answer says what was decided, and the code is 0.
     Harden(HardenArgs),
     /// Check a policy file, or show what it means.
     Policy(PolicyArgs),

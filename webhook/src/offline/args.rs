@@ -15,7 +15,7 @@ pub(crate) struct HardenArgs {
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
-    /// The image that holds cofferdam-fetch. Without it the one that the manifests name.
+    /// The image that is put into pods that name a body. Without it the one that the manifests name.
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
 
@@ -35,7 +35,7 @@ pub(crate) struct HardenArgs {
     #[arg(long, conflicts_with = "output")]
     check: bool,
 
-    /// Read an AdmissionReview and write the answer, byte for byte as the server would.
+    /// Read an AdmissionReview (JSON) and write the answer, byte for byte as the server would.
     #[arg(long, conflicts_with_all = ["output", "check", "profile", "namespace"])]
     review: bool,
 

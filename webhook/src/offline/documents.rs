@@ -49,8 +49,7 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Document>, Offline
             OfflineError::NotYaml {
                 source_name: source.to_string(),
                 line: first_line + line,
-                // Without a picture of the text: it may hold secrets.
-                problem: error.without_snippet().to_string(),
+                problem: problem(error.without_snippet()),
             }
         };
         // As kubectl reads it: 0644 is octal, yes is true.
@@ -62,6 +61,16 @@ pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Document>, Offline
         first_line += part.lines().count();
     }
     Ok(documents)
+}
+
+/// What is wrong, without a picture of the text, which may hold secrets, and without the parser's own place, which counts
+/// from the beginning of the document.
+fn problem(error: &serde_saphyr::Error) -> String {
+    if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = error {
+        return format!("the key `{key}` stands here twice; remove one");
+    }
+    let said = error.to_string();
+    said.rsplit_once(" at line ").map_or(said.as_str(), |(what, _)| what).to_owned()
 }
 
 /// Cuts before each line that begins with `---`, which no document can hold inside (YAML 1.2, 9.1.2), or that kubectl

@@ -31,7 +31,14 @@ fn a_mistake_is_named_by_its_line_in_the_whole_file() {
         assert_eq!(output.code, 2);
         let said: usize = output.notes.split(':').nth(2).unwrap().trim().parse().unwrap();
         assert!(said.abs_diff(line) <= 1, "{line}: {}", output.notes);
+        assert!(!output.notes.contains(" line "), "another line, counted otherwise: {}", output.notes);
     }
+}
+
+#[test]
+fn a_key_that_stands_twice_is_named_with_what_to_do() {
+    let output = run(&["harden", "-"], "a: 1\nb: 2\na: 3\n");
+    assert_eq!(output.notes, "cofferdam: standard input:3: the key `a` stands here twice; remove one\n");
 }
 
 #[test]
