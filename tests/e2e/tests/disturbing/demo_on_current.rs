@@ -1,7 +1,7 @@
 //! The demo on a cluster that somebody already has: it asks first, and takes away only what it made.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -65,11 +65,23 @@ fn it_asks_first_and_takes_away_only_what_it_made_even_when_it_is_interrupted() 
 
     let mut interrupted = start(&stage);
     interrupted.stdin.take().unwrap().write_all(b"y\n").unwrap();
-    let mut lines = BufReader::new(interrupted.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("2. The proof")), "it ended before it was interrupted");
+    let mut lines = BufReader::new(interrupted.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut is_there = false;
+    let said: Vec<String> = lines
+        .by_ref()
+        .take_while(|line| {
+            is_there = line.contains("2. The proof");
+            !is_there
+        })
+        .collect();
+    if !is_there {
+        let mut problem = String::new();
+        interrupted.stderr.take().unwrap().read_to_string(&mut problem).unwrap();
+        panic!("it ended before it was interrupted: {said:?} {problem}");
+    }
     let status = Command::new("kill").args(["-INT", &interrupted.id().to_string()]).status().unwrap();
     assert!(status.success());
-    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let rest: Vec<String> = lines.collect();
     assert!(!interrupted.wait().unwrap().success(), "{rest:?}");
     assert_eq!(inventory(&stage), before, "{rest:?}");
 }
