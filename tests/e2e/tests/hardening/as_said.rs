@@ -22,6 +22,19 @@ fn shown(stored: &Value) -> Value {
     pod
 }
 
+/// Takes out what a version that does not know it yet drops, but only after it has shown it to the webhook.
+fn forget_what_is_dropped(pod: &mut Value, stored: &Value) {
+    for list in ["containers", "initContainers"] {
+        for (index, container) in pod["spec"][list].as_array_mut().into_iter().flatten().enumerate() {
+            for member in ["restartPolicy", "restartPolicyRules"] {
+                if stored["spec"][list][index][member].is_null() {
+                    container.as_object_mut().unwrap().remove(member);
+                }
+            }
+        }
+    }
+}
+
 /// Spec, labels and annotations. What a pod asks for as a whole the API server sums up anew after every patch.
 fn comparable(mut pod: Value) -> Value {
     if pod["spec"].as_object_mut().unwrap().remove("resources").is_some() {
@@ -43,8 +56,9 @@ fn what_is_stored_is_what_the_rules_say() {
         .iter()
         .zip(&plain)
         .filter(|(_, plain)| plain.is_ok())
-        .map(|(pod, _)| {
+        .map(|(pod, plain)| {
             let mut pod = pod.clone();
+            forget_what_is_dropped(&mut pod, plain.as_ref().unwrap());
             pod["metadata"]["labels"][keys::SESSION] = json!("said");
             pod
         })
