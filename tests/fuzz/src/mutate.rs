@@ -145,8 +145,9 @@ fn change(document: &mut Value, vocabulary: &Vocabulary, random: &mut Rng, bytes
             }
             Value::String(text) => *text = mutated_text(text, bytes),
             Value::Number(number) => {
-                let step = random.i64(-2..=2);
-                *here = number.as_i64().map_or(json!(step), |number| json!(number.saturating_add(step)));
+                let number = number.as_i64().unwrap_or_default();
+                let near = number.saturating_add(random.i64(-2..=2));
+                *here = json!(if random.bool() { near } else { mutated_number(number, bytes) });
             }
             Value::Bool(switch) => *switch = !*switch,
             Value::Null => *here = vocabulary.value(&name, random),
@@ -188,6 +189,13 @@ fn mutated_text(text: &str, bytes: ByteMutator) -> String {
     let most = buffer.len();
     let size = bytes(&mut buffer, text.len(), most);
     String::from_utf8_lossy(&buffer[..size]).into_owned()
+}
+
+/// A number as the engine mutates it, which knows what numbers were compared with.
+fn mutated_number(number: i64, bytes: ByteMutator) -> i64 {
+    let mut buffer = number.to_ne_bytes();
+    bytes(&mut buffer, size_of::<i64>(), size_of::<i64>());
+    i64::from_ne_bytes(buffer)
 }
 
 /// Every place in a document, as JSON pointers.
