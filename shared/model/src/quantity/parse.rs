@@ -6,7 +6,7 @@ use super::{NANO, Notation, Quantity, QuantityError};
 const MOST_BINARY: i128 = i64::MAX as i128;
 
 /// Digits that always fit an `i128`.
-const MOST_DIGITS: usize = 38;
+const MOST_DIGITS: u32 = 38;
 
 /// Digits of [`MOST_BINARY`].
 const MOST_BINARY_DIGITS: usize = 19;
@@ -82,7 +82,7 @@ fn decimal(whole: &str, fraction: &str, power: i32) -> i128 {
     // How many digits stand before the point once the amount is in nano units.
     let leading_zeros = whole.len() + fraction.len() - significant.len();
     let before_point = as_i64(whole.len()) - as_i64(leading_zeros) + i64::from(power) + 9;
-    if before_point > as_i64(MOST_DIGITS) {
+    if before_point > i64::from(MOST_DIGITS) {
         return i128::MAX;
     }
     let kept = usize::try_from(before_point).unwrap_or(0);
@@ -92,7 +92,8 @@ fn decimal(whole: &str, fraction: &str, power: i32) -> i128 {
         nano = nano * 10 + digit;
     }
     let dropped = significant.get(kept..).unwrap_or_default();
-    nano + i128::from(dropped.iter().any(|&digit| digit != b'0'))
+    let rounded = nano + i128::from(dropped.iter().any(|&digit| digit != b'0'));
+    if rounded == 10_i128.pow(MOST_DIGITS) { i128::MAX } else { rounded }
 }
 
 /// `whole.fraction` times two to the `power`, in nano units, rounded up and capped.

@@ -120,6 +120,9 @@ fn amounts_beyond_any_machine_are_still_larger_than_every_ceiling() {
     assert!(!quantity(&tiny).is_zero());
     assert!(quantity("1e-2147483648") == quantity("1n"));
     assert!(quantity("-1e2147483647").is_negative());
+    // Rounding is what leads to the end of the range.
+    let end = quantity("99999999999999999999999999999.9999999999");
+    assert_eq!(quantity(&end.to_string()), end);
 }
 
 #[test]
