@@ -44,7 +44,7 @@ fn reached(metadata: &Value, of: &str) -> BTreeSet<String> {
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline", "--locked", "--all-features"])
+        .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
