@@ -43,7 +43,6 @@ fn check_text(text: &str) -> Option<(Quantity, Decimal)> {
     assert_eq!(Decimal::parse(&printed).as_ref(), Some(&decimal), "printed as {printed}");
     let again = Quantity::parse(&printed).unwrap_or_else(|error| panic!("printed as {printed}, which {error}"));
     assert_eq!(again, quantity, "printed as {printed}");
-    assert_eq!(again.to_string(), printed, "prints differently once read again");
     assert_eq!(Quantity::from_json(&json!(text.trim())), Quantity::parse(text.trim()));
     assert_eq!(quantity.is_zero(), decimal.is_zero());
     assert_eq!(quantity.is_negative(), decimal.is_negative());
