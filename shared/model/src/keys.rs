@@ -56,3 +56,27 @@ pub const KUBELETS: &str = "system:nodes";
 
 /// The init container that fetches a body.
 pub const FETCH_CONTAINER: &str = "cofferdam-fetch";
+
+/// Pod annotation: for how many seconds a finished pod is kept, where that is longer than the policy's.
+pub const FINISHED_GRACE: &str = "cofferdam.dev/finished-grace-seconds";
+
+/// Label of everything that an agent makes: a hash of the name of its node, which may be longer than a label.
+pub const NODE_HASH: &str = "cofferdam.dev/node-hash";
+
+/// Annotation of everything that an agent makes: the name of its node.
+pub const NODE: &str = "cofferdam.dev/node";
+
+/// The label by which Kubernetes' tools say who manages an object (Kubernetes: recommended labels).
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// The value of [`MANAGED_BY`] on what agents make, and their field manager in server-side apply.
+pub const AGENT: &str = "cofferdam-agent";
+
+/// Pod condition: the audit finds nothing.
+pub const IS_HARDENED: &str = "cofferdam.dev/Hardened";
+
+/// Pod condition: every TCP port takes connections on the node.
+pub const PORTS_REACHABLE: &str = "cofferdam.dev/PortsReachable";
+
+/// Pod condition: the routing layer says that it has taken the routes.
+pub const ROUTE_PROGRAMMED: &str = "cofferdam.dev/RouteProgrammed";

@@ -12,8 +12,11 @@
 //! is made. Warnings and recorded changes are rendered from those notes, so they cannot tell another story than the
 //! patch does.
 
+pub mod endpoints;
+pub mod host;
 pub mod keys;
 pub mod policy;
+pub mod ports;
 pub mod quantity;
 pub mod rules;
 pub mod session;

@@ -16,6 +16,7 @@ mod error;
 mod file;
 mod image_pattern;
 mod kubernetes;
+mod network;
 mod params;
 mod profile;
 mod routing;
@@ -28,13 +29,16 @@ pub(crate) use bodies::CREDENTIALS_DIRECTORY;
 pub use error::PolicyError;
 pub(crate) use image_pattern::matches as image_matches;
 pub(crate) use kubernetes::{DEFAULT_SCHEDULER, SAFE_SYSCTLS};
+pub use network::{Network, NetworkMode};
 pub use params::{params, params_config_map};
 pub(crate) use profile::ENTRY;
 pub use profile::{
     Allow, AppArmor, Ceilings, DefaultRequest, HostUsers, Images, Lifetime, PodCeilings, Profile, Requests, Resources,
-    RunAs, RuntimeClass, Scheduling, Scratch, SupplementalGroups, Toleration,
+    RunAs, RuntimeClass, Scheduling, Scratch, SlippedThrough, SupplementalGroups, Toleration,
 };
-pub use routing::{Routing, RoutingMode};
+pub use routing::{
+    ParentGateway, ProbeAddress, ProbeHost, ProbeRouting, ProofMode, PublicUrl, Routing, RoutingMode, Scheme,
+};
 pub use schema::schema;
 pub(crate) use suggest::did_you_mean;
 
@@ -50,12 +54,17 @@ const DIGEST_LENGTH: usize = 12;
 /// Log lines of a container count against its ephemeral storage too; a kubelet keeps up to 50 MiB of them by default.
 const LOG_MARGIN: &str = "64Mi";
 
+/// How long a finished pod is kept, for who wants to read its log.
+const FINISHED_GRACE_SECONDS: u32 = 600;
+
 /// A checked policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     profiles: BTreeMap<String, Profile>,
     trusted: Vec<String>,
     routing: Routing,
+    network: Network,
+    finished_grace_seconds: u32,
     bodies: Bodies,
     /// Where Cofferdam itself runs.
     system_namespace: String,
@@ -69,7 +78,9 @@ impl Policy {
             .and_then(|file| check::Checker::new(file_name).policy(file))
             .map_err(PolicyError::on_one_line)?;
         let system_namespace = SYSTEM_NAMESPACE.to_owned();
-        Ok(Self { profiles, trusted, routing, bodies, system_namespace, digest: digest(text) })
+        let (network, finished_grace_seconds) = (Network::default(), FINISHED_GRACE_SECONDS);
+        let digest = digest(text);
+        Ok(Self { profiles, trusted, routing, network, finished_grace_seconds, bodies, system_namespace, digest })
     }
 
     /// The same policy, with the image that holds `cofferdam-fetch`: the file does not say it, since it is the image of
@@ -145,6 +156,18 @@ impl Policy {
     #[must_use]
     pub fn routing(&self) -> &Routing {
         &self.routing
+    }
+
+    /// What sessions may reach, and who may reach them.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How long a finished pod is kept, in seconds.
+    #[must_use]
+    pub fn finished_grace_seconds(&self) -> u32 {
+        self.finished_grace_seconds
     }
 
     /// How bodies get into pods.

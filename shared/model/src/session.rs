@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::names::is_dns_label;
 
 /// Letters of a derived id: RFC 4648 base32 in lower case, so no two look alike in a host name.
-const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+pub(crate) const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// Length of a derived id; 60 bits, so ids of one cluster do not meet by chance.
 const DERIVED_LENGTH: usize = 12;

@@ -137,6 +137,7 @@ impl<'f> Checker<'f> {
                 None => defaults.command,
             },
             readiness_gate: file.readiness_gate.unwrap_or(defaults.readiness_gate),
+            slipped_through: defaults.slipped_through,
         })
     }
 

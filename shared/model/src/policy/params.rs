@@ -107,6 +107,7 @@ fn of_profile(profile: &Profile) -> Vec<(&'static str, String)> {
         host_aliases,
         command: _,
         readiness_gate: _,
+        slipped_through: _,
     } = profile;
     let limits = resources.limits;
     let everywhere = ["*".to_owned()];

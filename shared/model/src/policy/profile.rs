@@ -48,6 +48,18 @@ pub struct Profile {
     pub command: Vec<String>,
     /// Whether pods wait with Ready for their address, where routing is on.
     pub readiness_gate: bool,
+    /// What becomes of a session that an audit finds unhardened.
+    pub slipped_through: SlippedThrough,
+}
+
+/// What becomes of a session that an audit finds unhardened. It is never published, and its owner is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlippedThrough {
+    /// It goes on.
+    #[default]
+    Keep,
+    /// It is deleted.
+    Delete,
 }
 
 /// Who may use a profile. Empty lists ask for nothing; a user has to be in one of `users` and `groups`.
@@ -270,6 +282,7 @@ impl Default for Profile {
             host_aliases: true,
             command: Vec::new(),
             readiness_gate: true,
+            slipped_through: SlippedThrough::Keep,
         }
     }
 }

@@ -32,6 +32,7 @@ impl Checker<'_> {
                 Some(RoutingModeFile::Ingress) => RoutingMode::Ingress,
                 Some(RoutingModeFile::None) => RoutingMode::None,
             },
+            ..Routing::default()
         })
     }
 }

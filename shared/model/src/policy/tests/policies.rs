@@ -12,7 +12,9 @@ pub(in crate::policy) fn policy() -> impl Strategy<Value = Policy> {
         |((default, mut profiles), routing, bodies, trusted)| {
             profiles.insert("default".to_owned(), default);
             let system_namespace = SYSTEM_NAMESPACE.to_owned();
-            Policy { profiles, routing, bodies, trusted, system_namespace, digest: String::new() }
+            let (network, finished_grace_seconds) = (Network::default(), FINISHED_GRACE_SECONDS);
+            let digest = String::new();
+            Policy { profiles, routing, network, finished_grace_seconds, bodies, trusted, system_namespace, digest }
         },
     )
 }
@@ -57,6 +59,7 @@ prop_compose! {
             host_aliases,
             command,
             readiness_gate,
+            slipped_through: SlippedThrough::Keep,
         }
     }
 }
@@ -169,7 +172,7 @@ fn scratch() -> impl Strategy<Value = Vec<Scratch>> {
 fn routing() -> impl Strategy<Value = Routing> {
     let modes = vec![RoutingMode::Auto, RoutingMode::Gateway, RoutingMode::Ingress, RoutingMode::None];
     (option::of("[a-z0-9]{1,5}(\\.[a-z0-9]{1,5}){0,2}"), prop::sample::select(modes))
-        .prop_map(|(base_domain, mode)| Routing { base_domain, mode })
+        .prop_map(|(base_domain, mode)| Routing { base_domain, mode, ..Routing::default() })
 }
 
 fn bodies() -> impl Strategy<Value = Bodies> {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 fn apply(spec: serde_json::Value, mode: RoutingMode, profile: &Profile, occasion: Occasion) -> Applied {
-    let routing = Routing { base_domain: Some("example.com".to_owned()), mode };
+    let routing = Routing { base_domain: Some("example.com".to_owned()), mode, ..Routing::default() };
     apply_under(&[RULE], &pod(spec), profile, &Policy::built_in().with_routing(routing), occasion).unwrap()
 }
 

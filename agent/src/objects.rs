@@ -1,0 +1,42 @@
+//! The objects that make a session reachable.
+
+use serde_json::Value;
+
+/// Their kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The claim of a session's name, and what routes refer to.
+    Service,
+    /// The pod's address.
+    EndpointSlice,
+    /// Gateway API's route; one for each port.
+    HttpRoute,
+    /// The other kind of route; one for each session.
+    Ingress,
+}
+
+/// An object as the API server has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The object, without `managedFields`.
+    pub object: Value,
+}
+
+/// The name of the session's Service, `EndpointSlice` and Ingress (an id may begin with a digit, a Service's name may
+/// not before Kubernetes 1.36).
+#[must_use]
+pub fn name(id: &str) -> String {
+    format!("s-{id}")
+}
+
+/// The name of the `HTTPRoute` of one port.
+#[must_use]
+pub fn route_name(id: &str, port: u16) -> String {
+    format!("s-{id}-{port}")
+}
