@@ -50,9 +50,9 @@ pub enum PortsError {
 impl Ports {
     /// Reads the annotation [`keys::PORTS`].
     pub fn parse(text: &str) -> Result<Self, PortsError> {
-        let parts = text.split(',').map(str::trim).enumerate().filter(|(_, part)| !part.is_empty());
-        let ports = parts.map(|(index, part)| port(part).ok_or(PortsError::NotAPort { part: index + 1 }));
-        Self::sorted(ports.collect::<Result<_, _>>()?)
+        let listed = text.split(',').map(str::trim).enumerate().filter(|(_, part)| !part.is_empty());
+        let read = listed.map(|(index, part)| port(part).ok_or(PortsError::NotAPort { part: index + 1 }));
+        Self::sorted(read.collect::<Result<_, _>>()?)
     }
 
     /// The ports of a pod: those of its annotation, or else those that its containers declare.
@@ -62,7 +62,7 @@ impl Ports {
         }
         let list = |key: &str| pod["spec"][key].as_array().into_iter().flatten();
         let sidecars = list("initContainers").filter(|container| container["restartPolicy"] == "Always");
-        let declared = list("containers").chain(sidecars).flat_map(|container| container["ports"].as_array());
+        let declared = list("containers").chain(sidecars).filter_map(|container| container["ports"].as_array());
         Self::sorted(declared.flatten().filter_map(declared_port).collect())
     }
 
