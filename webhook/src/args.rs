@@ -7,10 +7,11 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use cofferdam_certs::Files;
 use cofferdam_model::keys;
+use cofferdam_policy_file::{Installation, PolicySource};
 use cofferdam_runtime::{duration, logs};
 use rustls::pki_types::ServerName;
 
-use crate::config::{Config, ConfigError, Installation, PolicySource};
+use crate::config::{Config, ConfigError};
 use crate::offline::args::HardenArgs;
 use crate::policy_command::PolicyArgs;
 

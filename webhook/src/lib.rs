@@ -13,7 +13,6 @@
 //! * [`weight`]: what a pod may cost in memory before it is looked at;
 //! * [`record`]: the log line of a decision;
 //! * [`metrics`]: what is counted;
-//! * `reload`: the policy file is read again and again;
 //! * `args` and `config`: what was typed, and what it means;
 //! * `offline`: the same rules over files; `policy_command`: a policy file by itself; `plugin`: `kubectl cofferdam`;
 //! * `serve`: the life of the server.
@@ -25,6 +24,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use cofferdam_runtime::errors::with_causes;
 use cofferdam_runtime::stop::Stop;
 use cofferdam_runtime::{logs, panics};
 
@@ -36,7 +36,6 @@ mod offline;
 mod plugin;
 mod policy_command;
 pub mod record;
-mod reload;
 pub mod review;
 mod serve;
 pub mod weight;
@@ -145,18 +144,6 @@ async fn until_stopped(config: Config) -> Result<(), serve::ServeError> {
     let stop = Stop::new();
     stop.on_signals().map_err(serve::ServeError::Runtime)?;
     serve::until_stopped(config, stop).await
-}
-
-/// An error and what led to it, on one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line.push_str(": ");
-        line.push_str(&error.to_string());
-        cause = error.source();
-    }
-    line
 }
 
 /// What a person may see of a text that anybody may have written: one line, no escape sequences.

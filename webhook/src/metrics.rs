@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use cofferdam_certs::Outcome as Renewal;
+use cofferdam_policy_file::Outcome as Reload;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 use crate::admit::{Entry, Outcome};
-use crate::reload::Outcome as Reload;
 
 /// A review takes well under a millisecond; what is slower is a big pod, a slow client or a starved processor.
 const SECONDS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];

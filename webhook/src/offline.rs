@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cofferdam_model::policy::Policy;
+use cofferdam_policy_file::{Installation, PolicyFileError, PolicySource};
 
-use crate::config::{ConfigError, Installation, PolicySource};
 use crate::plain;
 
 pub(crate) mod args;
@@ -106,7 +106,7 @@ pub(crate) enum OfflineError {
     },
     /// The policy cannot be read or is wrong.
     #[error(transparent)]
-    Policy(#[from] ConfigError),
+    Policy(#[from] PolicyFileError),
     /// Nothing can be written.
     #[error("cannot write the result")]
     Write(#[from] io::Error),

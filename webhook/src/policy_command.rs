@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use cofferdam_model::keys;
 use cofferdam_model::policy::{self, Policy};
-
-use crate::config::{ConfigError, PolicySource};
+use cofferdam_policy_file::{PolicyFileError, PolicySource};
 
 /// Flags of `policy`.
 #[derive(Args, Debug)]
@@ -56,14 +55,14 @@ struct ParamsArgs {
 pub(crate) enum PolicyCommandError {
     /// The policy cannot be read or is wrong.
     #[error(transparent)]
-    Policy(#[from] ConfigError),
+    Policy(#[from] PolicyFileError),
     /// Nothing can be written.
     #[error("cannot write the answer")]
     Write(#[from] io::Error),
 }
 
 impl FileArgs {
-    fn load(self) -> Result<Policy, ConfigError> {
+    fn load(self) -> Result<Policy, PolicyFileError> {
         self.file.map_or(PolicySource::BuiltIn, PolicySource::File).load()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cofferdam_certs::{ReloadError, Reloader, server_config};
+use cofferdam_policy_file::Outcome as Reload;
 use cofferdam_runtime::admin;
 use cofferdam_runtime::http::{Counts, Drained, Limits, Phases, Server};
 use cofferdam_runtime::metrics::Metrics as Registry;
@@ -18,7 +19,6 @@ use tokio::task::JoinHandle;
 use crate::admit::Admission;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::reload;
 
 /// The one protocol that is spoken inside TLS.
 const PROTOCOLS: [&str; 1] = ["http/1.1"];
@@ -102,7 +102,7 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let admin = tokio::spawn(
         admin.serve(admin_listener, move |request| ready(admin::answer(&request, &its_readiness, &registry))),
     );
-    let policies = reload::Reloader::new(policy_source, installation, policy);
+    let policies = cofferdam_policy_file::Reloader::new(policy_source, installation, policy);
     let policy = policies.current();
     let admission = Arc::new(Admission::new(Arc::clone(&policy), metrics.clone(), limits.body));
     let reviews = tokio::spawn(reviews.serve(listener, move |request| {
@@ -118,10 +118,10 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let its_readiness = readiness.clone();
     let policy_changes = tokio::spawn(policies.run(policy_poll, move |outcome| {
         metrics.policy_looked_at(outcome);
-        if outcome == reload::Outcome::Swapped {
+        if outcome == Reload::Swapped {
             metrics.policy_in_force(policy.load().digest());
         }
-        its_readiness.degraded("policy", outcome == reload::Outcome::Kept);
+        its_readiness.degraded("policy", outcome == Reload::Kept);
     }));
     listening.open();
     tracing::info!(%address, %admin_address, "listening");

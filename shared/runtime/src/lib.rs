@@ -17,9 +17,11 @@
 //! * [`http`]: the accept loop, its bounds, request bodies, replies.
 //! * [`admin`]: `/livez`, `/readyz`, `/metrics`.
 //! * [`duration`]: `5s` on a command line.
+//! * [`errors`]: an error and its causes on one line.
 
 pub mod admin;
 pub mod duration;
+pub mod errors;
 pub mod http;
 pub mod logs;
 pub mod metrics;

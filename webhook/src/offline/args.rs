@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use cofferdam_policy_file::{Installation, PolicySource};
 
 use super::{Format, Mode, Options, Source};
 use crate::admit::Entry;
-use crate::config::{Installation, PolicySource};
 
 /// Flags of `harden`.
 #[derive(Args, Debug)]

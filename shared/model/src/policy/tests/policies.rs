@@ -14,7 +14,7 @@ pub(in crate::policy) fn policy() -> impl Strategy<Value = Policy> {
             let system_namespace = SYSTEM_NAMESPACE.to_owned();
             let (network, finished_grace_seconds) = (Network::default(), FINISHED_GRACE_SECONDS);
             let digest = String::new();
-            Policy { profiles, routing, network, finished_grace_seconds, bodies, trusted, system_namespace, digest }
+            Policy { profiles, trusted, routing, network, finished_grace_seconds, bodies, system_namespace, digest }
         },
     )
 }

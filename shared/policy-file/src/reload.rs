@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cofferdam_model::policy::Policy;
+use cofferdam_runtime::errors::with_causes;
 use tokio::time::MissedTickBehavior;
 
-use crate::config::{ConfigError, Installation, PolicySource};
-use crate::with_causes;
+use crate::source::{Installation, PolicyFileError, PolicySource};
 
 /// Watches over the policy that holds.
 #[derive(Debug)]
-pub(crate) struct Reloader {
+pub struct Reloader {
     source: PolicySource,
     installation: Installation,
     current: Arc<ArcSwap<Policy>>,
@@ -38,19 +38,19 @@ pub enum Outcome {
 impl Reloader {
     /// Begins with `policy`, which came from `source` and was completed by `installation`.
     #[must_use]
-    pub(crate) fn new(source: PolicySource, installation: Installation, policy: Policy) -> Self {
+    pub fn new(source: PolicySource, installation: Installation, policy: Policy) -> Self {
         Self { source, installation, current: Arc::new(ArcSwap::from_pointee(policy)), logged: None }
     }
 
     /// The policy of the moment.
     #[must_use]
-    pub(crate) fn current(&self) -> Arc<ArcSwap<Policy>> {
+    pub fn current(&self) -> Arc<ArcSwap<Policy>> {
         Arc::clone(&self.current)
     }
 
     /// Looks at the file every `interval`, for ever, and tells `on_outcome` what came of it. The first look is one
     /// interval from now. A policy that comes from no file is never looked at. Stop it by dropping the future.
-    pub(crate) async fn run(mut self, interval: Duration, mut on_outcome: impl FnMut(Outcome)) {
+    pub async fn run(mut self, interval: Duration, mut on_outcome: impl FnMut(Outcome)) {
         if self.source == PolicySource::BuiltIn {
             return std::future::pending().await;
         }
@@ -66,7 +66,7 @@ impl Reloader {
     }
 
     /// Looks at the file once.
-    pub(crate) fn look(&mut self) -> Outcome {
+    pub fn look(&mut self) -> Outcome {
         match self.source.load().map(|policy| self.installation.complete(policy)) {
             Ok(policy) if policy == **self.current.load() => {
                 self.logged = None;
@@ -88,7 +88,7 @@ impl Reloader {
     }
 
     /// Every look at a broken policy fails; one line tells it.
-    fn log(&mut self, error: &ConfigError) {
+    fn log(&mut self, error: &PolicyFileError) {
         let text = with_causes(error);
         if self.logged.as_ref() != Some(&text) {
             tracing::error!(error = text, "the policy does not load, the last good one stays in force");
