@@ -10,12 +10,9 @@ use crate::probe::Observation;
 use crate::session::{Condition, Session, Told};
 use crate::verdict::Verdict;
 
-/// Why a condition is what it is: a closed list, documented in `docs/conditions.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// The audit finds nothing.
-    Hardened,
-}
+mod reason;
+
+pub use reason::{ConditionType, Reason, Status};
 
 /// All that is known about a session.
 #[derive(Debug)]
@@ -48,6 +45,10 @@ pub enum Hindrance {
     WaitingForNetworkPolicy,
     /// The API server refused an object, in words that are safe to show.
     PublishFailed(String),
+    /// The node is lost; for the elected agent.
+    NodeLost,
+    /// The node's agent is silent; for the elected agent.
+    AgentSilent,
 }
 
 /// What is told.

@@ -9,6 +9,8 @@ use crate::layer::Layer;
 pub enum Verdict {
     /// Nothing yet, or nothing of the current generation. What is waited for, in a sentence.
     Pending(String),
+    /// Nothing is known, since it could not be read. What, in a sentence.
+    Unreadable(String),
     /// The layer took it.
     Programmed {
         /// An Ingress has an address: all that its status can say.
