@@ -2,12 +2,21 @@
 //!
 //! The agent writes it, together with the conditions; whoever serves sessions to people reads it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ports::Protocol;
 
 /// The format's version.
 const VERSION: u8 = 1;
+
+/// The most bytes of a reason, as JSON writes it: all that is said of 32 ports stays below 64 KiB, a quarter of what
+/// all annotations of an object may hold together.
+const REASON: usize = 256;
+
+/// What stands for the rest of a longer one.
+const REST: &str = "…";
 
 /// All that is known about a session's ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +59,7 @@ pub struct Endpoint {
 pub struct State<S> {
     /// The state.
     pub state: S,
-    /// `Word: sentence`; none where there is nothing to say.
+    /// `Word: sentence` on one line, of at most 256 characters; none where there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -63,7 +72,7 @@ pub struct Address {
     /// Whether it is known that this session answers there; none before anything answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// `Word: sentence`; none where there is nothing to say.
+    /// `Word: sentence` on one line, of at most 256 characters; none where there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -115,15 +124,48 @@ pub enum Identity {
 }
 
 impl Endpoints {
-    /// Of these ports.
+    /// Of these ports. Reasons are put on one line and cut where they are too long.
     #[must_use]
-    pub fn new(for_ports: String, ports: Vec<Endpoint>) -> Self {
+    pub fn new(for_ports: String, mut ports: Vec<Endpoint>) -> Self {
+        for Endpoint { route, listening, address, .. } in &mut ports {
+            let reasons = [
+                route.as_mut().map(|route| &mut route.reason),
+                listening.as_mut().map(|listening| &mut listening.reason),
+                address.as_mut().map(|address| &mut address.reason),
+            ];
+            for reason in reasons.into_iter().flatten().flatten() {
+                *reason = short(reason);
+            }
+        }
         Self { v: VERSION, for_ports, ports }
     }
 
-    /// Reads the annotation; nothing where it is of another format.
+    /// Reads the annotation; nothing where it is of another format, so that who cannot read it waits for the next.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().filter(|endpoints: &Self| endpoints.v == VERSION)
     }
 }
+
+/// As the annotation holds it: JSON on one line, the same for the same facts.
+impl fmt::Display for Endpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// On one line, and cut between two characters.
+fn short(reason: &str) -> String {
+    let is_gap = |c: char| c.is_whitespace() || c.is_control();
+    let line = reason.split(is_gap).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let in_json = |c: char| if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() };
+    if line.chars().map(in_json).sum::<usize>() <= REASON {
+        return line;
+    }
+    let mut room = REASON - REST.len();
+    let fits = |c: &char| room.checked_sub(in_json(*c)).map(|rest| room = rest).is_some();
+    line.chars().take_while(fits).chain(REST.chars()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -33,29 +33,36 @@ pub struct Port {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ports(Vec<Port>);
 
-/// Why a pod's ports cannot be told. The messages say what to write instead.
+/// Why a pod's ports cannot be told. The messages say what to write instead, and repeat nothing of the pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortsError {
     /// A part of the annotation is no port.
-    #[error("part {part} of the list is no port; write ports such as `3000/tcp,4000/udp`")]
+    #[error("part {part} of the list is no port; write numbers from 1 to 65535, such as `3000/tcp,4000/udp`")]
     NotAPort {
         /// Which one, counted from 1.
         part: usize,
     },
+    /// A part of the annotation is a port of another protocol.
+    #[error("part {part} of the list is of a protocol that is not published; write tcp or udp, such as `3000/tcp`")]
+    NotPublished {
+        /// Which one, counted from 1.
+        part: usize,
+    },
     /// More than [`MOST`].
-    #[error("names more than {MOST} ports; name fewer")]
+    #[error("names more than {MOST} ports; list those to publish in the annotation {}", keys::PORTS)]
     TooMany,
 }
 
 impl Ports {
-    /// Reads the annotation [`keys::PORTS`].
+    /// Reads the annotation [`keys::PORTS`]: numbers, each with `/tcp`, `/udp` or neither for TCP, between commas. An
+    /// empty one asks for no port.
     pub fn parse(text: &str) -> Result<Self, PortsError> {
         let listed = text.split(',').map(str::trim).enumerate().filter(|(_, part)| !part.is_empty());
-        let read = listed.map(|(index, part)| port(part).ok_or(PortsError::NotAPort { part: index + 1 }));
-        Self::sorted(read.collect::<Result<_, _>>()?)
+        Self::sorted(listed.map(|(index, part)| listed_port(index + 1, part)).collect::<Result<_, _>>()?)
     }
 
-    /// The ports of a pod: those of its annotation, or else those that its containers declare.
+    /// The ports of a pod: those of its annotation, or else those that its containers and native sidecars declare. Of
+    /// those, what is no port of TCP or UDP is left out.
     pub fn of(pod: &Value) -> Result<Self, PortsError> {
         if let Some(text) = pod["metadata"]["annotations"][keys::PORTS].as_str() {
             return Self::parse(text);
@@ -89,20 +96,23 @@ impl Ports {
     }
 }
 
-fn port(text: &str) -> Option<Port> {
-    let (number, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
-    let protocol = match protocol.to_ascii_lowercase().as_str() {
-        "tcp" => Protocol::Tcp,
-        "udp" => Protocol::Udp,
-        _ => return None,
-    };
-    let number = number.parse().ok().filter(|number| *number > 0)?;
-    Some(Port { number, protocol })
+/// `part` is which of the list it is, for messages.
+fn listed_port(part: usize, text: &str) -> Result<Port, PortsError> {
+    let (number, protocol) = text.split_once('/').map_or((text, "tcp"), |(number, name)| (number.trim(), name.trim()));
+    // `parse` alone would take a sign.
+    let number = Some(number).filter(|number| number.bytes().all(|b| b.is_ascii_digit()));
+    let number = number.and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+    let number = number.ok_or(PortsError::NotAPort { part })?;
+    match protocol.to_ascii_lowercase().as_str() {
+        "tcp" => Ok(Port { number, protocol: Protocol::Tcp }),
+        "udp" => Ok(Port { number, protocol: Protocol::Udp }),
+        _ => Err(PortsError::NotPublished { part }),
+    }
 }
 
 fn declared_port(declared: &Value) -> Option<Port> {
     let protocol = match declared["protocol"].as_str() {
-        None | Some("TCP") => Protocol::Tcp,
+        None | Some("" | "TCP") => Protocol::Tcp,
         Some("UDP") => Protocol::Udp,
         _ => return None,
     };
@@ -137,3 +147,6 @@ impl fmt::Display for Ports {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
