@@ -1,8 +1,10 @@
 //! The command line of `cofferdam-cluster`.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -33,6 +35,9 @@ enum Order {
         /// How many nodes.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
         nodes: u8,
+        /// Call a node not ready when it has been silent for so many seconds; Kubernetes' own time if not given.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(2..))]
+        not_ready_after: Option<u64>,
     },
     /// End a cluster and remove all that it left.
     Down,
@@ -60,6 +65,19 @@ enum Order {
     Node {
         #[command(subcommand)]
         order: NodeOrder,
+    },
+    /// Break something of the control plane.
+    Fault {
+        #[command(subcommand)]
+        fault: Fault,
+    },
+    /// Offer an address of the cluster's network on a port of this machine's 127.0.0.1, and print the port.
+    Relay {
+        /// As in 10.89.0.1:80.
+        target: SocketAddr,
+        /// The port; 0 takes any free one.
+        #[arg(long, default_value_t = 0)]
+        port: u16,
     },
     /// Run a command in the cluster's network.
     In {
@@ -96,6 +114,20 @@ enum NodeOrder {
     Pause { node: String },
     /// Let its kubelet go on.
     Resume { node: String },
+    /// Pull its plug: it runs on, and nothing gets there or away.
+    Unplug { node: String },
+    /// Put its plug back.
+    Plug { node: String },
+}
+
+#[derive(Debug, Subcommand)]
+enum Fault {
+    /// Kill the API server and wait for its successor.
+    RestartApiServer,
+    /// Reset every connection that the API server has.
+    ResetApiConnections,
+    /// Make etcd forget every revision but the newest.
+    CompactEtcd,
 }
 
 /// Carries out one command and returns what the program exits with.
@@ -108,7 +140,10 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         Order::Init { spec } => init::run(&spec)?,
         Order::Hold(hold) => wait_for(hold::run(&hold))?,
         Order::LoadBalancer { kubeconfig } => wait_for(load_balancer::run(&kubeconfig))?,
-        Order::Up { kubernetes, nodes } => up(&name, &kubernetes, nodes)?,
+        Order::Up { kubernetes, nodes, not_ready_after } => {
+            let not_ready_after = not_ready_after.map(Duration::from_secs);
+            up(&Options { name, kubernetes, nodes, keep: true, not_ready_after })?;
+        }
         Order::Down => Cluster::down(&name)?,
         Order::Status => status(&Cluster::attach(&name)?),
         Order::Kubectl { arguments } => {
@@ -117,6 +152,15 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         Order::Load { image } => Cluster::attach(&name)?.load(&absolute(&image)?)?,
         Order::Install { addon } => Cluster::attach(&name)?.install(&addon, &Progress::new())?,
         Order::Node { order } => node(&mut Cluster::attach(&name)?, order)?,
+        Order::Fault { fault } => {
+            let cluster = Cluster::attach(&name)?;
+            match fault {
+                Fault::RestartApiServer => cluster.restart_api_server()?,
+                Fault::ResetApiConnections => cluster.reset_api_connections()?,
+                Fault::CompactEtcd => cluster.compact_etcd()?,
+            }
+        }
+        Order::Relay { target, port } => println!("{}", Cluster::attach(&name)?.relay(target, port)?),
         Order::In { node, command } => {
             let cluster = Cluster::attach(&name)?;
             if let Some((program, arguments)) = command.split_first() {
@@ -132,14 +176,14 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn up(name: &str, kubernetes: &str, nodes: u8) -> Result<(), Error> {
+fn up(options: &Options) -> Result<(), Error> {
     let start = std::time::Instant::now();
-    let options = Options { name: name.to_owned(), kubernetes: kubernetes.to_owned(), nodes, keep: true };
-    let cluster = wait_for(Cluster::up(&options, &Progress::new()))?;
+    let cluster = wait_for(Cluster::up(options, &Progress::new()))?;
     println!(
-        "Kubernetes {} runs ({:.1} s). Use it with\n  cofferdam-cluster --name {name} kubectl get nodes\nor\n  export KUBECONFIG={}",
+        "Kubernetes {} runs ({:.1} s). Use it with\n  cofferdam-cluster --name {} kubectl get nodes\nor\n  export KUBECONFIG={}",
         cluster.kubernetes(),
         start.elapsed().as_secs_f64(),
+        options.name,
         cluster.kubeconfig().display()
     );
     Ok(())
@@ -170,6 +214,8 @@ fn node(cluster: &mut Cluster, order: NodeOrder) -> Result<(), Error> {
         NodeOrder::Kill { node } => cluster.kill_node(&node),
         NodeOrder::Pause { node } => cluster.pause_node(&node),
         NodeOrder::Resume { node } => cluster.resume_node(&node),
+        NodeOrder::Unplug { node } => cluster.unplug_node(&node),
+        NodeOrder::Plug { node } => cluster.plug_node(&node),
     }
 }
 

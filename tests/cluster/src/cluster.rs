@@ -4,17 +4,19 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::api;
 use crate::error::Error;
 use crate::gate::{self, ComponentStatus};
 use crate::inside::{self, Inside};
+use crate::parts;
 use crate::paths::{Paths, write_whole};
 use crate::programs::Programs;
 
+mod faults;
 mod start;
 mod stop;
 
@@ -29,12 +31,31 @@ pub struct Options {
     pub nodes: u8,
     /// Whether the cluster outlives this process. Otherwise it ends with it, however it ends.
     pub keep: bool,
+    /// How long a node may be silent before it is called not ready; Kubernetes' own time (50 s or so) if not given.
+    ///
+    /// At least 2 s. Below 8 s a busy machine may lose a node that is only slow.
+    pub not_ready_after: Option<Duration>,
+}
+
+impl Default for Options {
+    /// One node of the newest Kubernetes, called `dev`, which ends with this process.
+    fn default() -> Self {
+        Self {
+            name: "dev".to_owned(),
+            kubernetes: parts::NEWEST.to_owned(),
+            nodes: 1,
+            keep: false,
+            not_ready_after: None,
+        }
+    }
 }
 
 /// What later commands have to know about a running cluster.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     kubernetes: String,
+    /// Of nodes that are added later too.
+    not_ready_after: Option<Duration>,
     folders: Vec<PathBuf>,
     nodes: Vec<Member>,
     images: Vec<PathBuf>,
@@ -111,6 +132,11 @@ impl Cluster {
     #[must_use]
     pub fn programs(&self) -> &Programs {
         &self.programs
+    }
+
+    /// The cluster's files.
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     /// The names of the nodes, in the order of their numbers.
@@ -199,46 +225,6 @@ impl Cluster {
             self.manifest.images.push(image.to_owned());
         }
         self.save()
-    }
-
-    /// Kills every process of a node at once, as a power cut would.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when there is no such node.
-    pub fn kill_node(&self, name: &str) -> Result<(), Error> {
-        let inside = self.inside(name)?;
-        let pid = i32::try_from(inside.pid()).ok().and_then(Pid::from_raw);
-        let Some(pid) = pid else { return Err(Error::Usage(format!("{name} does not run"))) };
-        kill_process(pid, Signal::KILL)
-            .map_err(|errno| Error::Io { action: format!("kill {name}"), source: errno.into() })?;
-        let file = self.paths.node(name).init_pid();
-        fs::remove_file(&file).map_err(Error::io("remove", &file))
-    }
-
-    /// Stops a node's kubelet where it stands: the node falls silent while its pods run on.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when there is no such node.
-    pub fn pause_node(&self, name: &str) -> Result<(), Error> {
-        self.signal(name, "kubelet", Signal::STOP)
-    }
-
-    /// Lets a paused kubelet go on.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when there is no such node.
-    pub fn resume_node(&self, name: &str) -> Result<(), Error> {
-        self.signal(name, "kubelet", Signal::CONT)
-    }
-
-    /// Sends a signal to one program of a node; one that ends by it is started again half a second later.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when it does not run there.
-    pub fn signal(&self, node: &str, component: &str, signal: Signal) -> Result<(), Error> {
-        self.inside(node)?;
-        let answer = gate::ask(&self.paths.node(node).gate(), &format!("signal {component} {}", signal.as_raw()))?;
-        if answer == "ok" { Ok(()) } else { Err(Error::Usage(answer)) }
     }
 
     /// How every node's programs are.

@@ -1,8 +1,11 @@
 //! The programs of the control plane and their flags.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
+use crate::audit;
 use crate::error::Error;
 use crate::network;
 use crate::node_spec::{Component, Dependency};
@@ -13,10 +16,11 @@ const ETCD: &str = "http://127.0.0.1:2379";
 
 /// etcd, API server, controller manager, scheduler, and what gives LoadBalancer Services their address.
 ///
-/// `this` is the harness's own program.
+/// `not_ready_after` is as in [`Options`](crate::cluster::Options), `this` the harness's own program.
 pub(crate) fn components(
     paths: &Paths,
     node: &NodePaths,
+    not_ready_after: Option<Duration>,
     programs: &Programs,
     this: &Path,
 ) -> Result<Vec<Component>, Error> {
@@ -27,6 +31,8 @@ pub(crate) fn components(
     let pki = |file: &str| paths.pki().join(file).display().to_string();
     let kubeconfig = |user: &str| paths.inner_kubeconfig(user).display().to_string();
     let data = node.root().join("etcd");
+    let audit_policy = node.root().join("audit-policy.yaml");
+    fs::write(&audit_policy, audit::POLICY).map_err(Error::io("write", &audit_policy))?;
 
     let etcd_program = Component::new(
         "etcd",
@@ -66,11 +72,20 @@ pub(crate) fn components(
             format!("--proxy-client-key-file={}", pki("front.key")),
             "--enable-aggregator-routing=true".to_owned(),
             "--authorization-mode=Node,RBAC".to_owned(),
-            "--enable-admission-plugins=NodeRestriction".to_owned(),
+            // The second as on OpenShift: an owner is named only by who may delete what it owns.
+            "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement".to_owned(),
+            format!("--audit-policy-file={}", audit_policy.display()),
+            format!("--audit-log-path={}", node.log(audit::LOG).display()),
             "--allow-privileged=true".to_owned(),
         ],
     )
     .after(etcd);
+    let silence = not_ready_after.map_or(Vec::new(), |after| {
+        // Looked at often enough that it is noticed about when it is due.
+        let period = (after / 4).min(Duration::from_secs(5));
+        let flag = |name: &str, time: Duration| format!("--node-monitor-{name}={}ms", time.as_millis());
+        vec![flag("grace-period", after), flag("period", period)]
+    });
     let controller_manager = Component::new(
         "kube-controller-manager",
         [
@@ -84,7 +99,9 @@ pub(crate) fn components(
             format!("--cluster-signing-cert-file={}", pki("ca.crt")),
             format!("--cluster-signing-key-file={}", pki("ca.key")),
             "--leader-elect=false".to_owned(),
-        ],
+        ]
+        .into_iter()
+        .chain(silence),
     )
     .after(api());
     let scheduler = Component::new(

@@ -11,19 +11,18 @@
 //! cgroups.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cgroup;
 use crate::error::Error;
 use crate::paths::{NodePaths, Paths, write_whole};
+use crate::relay;
 
 /// What the starter writes to the holder's standard input so that the node outlives it.
 pub(crate) const KEEP: &[u8] = b"keep";
@@ -77,15 +76,12 @@ pub(crate) async fn run(hold: &Hold) -> Result<(), Error> {
     remove(&paths, &node)
 }
 
-/// Says where the node's first process is, and relays connections to its API server.
+/// Says where the node's first process is, and relays connections into it.
 async fn serve(hold: &Hold, node: &NodePaths, unshare: u32, init: &mut Option<u32>) -> Result<(), Error> {
     let pid = first_child(unshare).await;
     *init = Some(pid);
     write_whole(&node.init_pid(), &pid.to_string())?;
-    match &hold.api {
-        Some(api) => offer(node, api).await,
-        None => std::future::pending().await,
-    }
+    relay::serve(node, hold.api.as_deref()).await
 }
 
 fn spawn(node: &NodePaths) -> Result<Child, Error> {
@@ -135,32 +131,6 @@ async fn gone(pid: u32) {
 /// Whether a line of `/proc/PID/stat` is about a process that has ended: its state follows the name in brackets.
 fn is_zombie(stat: &str) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
-}
-
-/// Relays connections on a loopback port of the machine to `target` inside the node, for ever.
-async fn offer(node: &NodePaths, target: &str) -> Result<(), Error> {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::io("listen on", Path::new("127.0.0.1")))?;
-    let port = listener.local_addr().map_err(Error::io("listen on", Path::new("127.0.0.1")))?.port();
-    write_whole(&node.api_port(), &port.to_string())?;
-    loop {
-        match listener.accept().await {
-            Ok((near, _)) => {
-                tokio::spawn(relay(near, node.gate(), target.to_owned()));
-            }
-            // Out of descriptors, most likely: others will close theirs.
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
-    }
-}
-
-/// A connection that breaks is the client's to notice.
-async fn relay(mut near: TcpStream, gate: PathBuf, target: String) -> std::io::Result<()> {
-    // What comes in pieces goes on in pieces: waiting to fill a packet, on either side, would cost 40 ms an answer.
-    near.set_nodelay(true)?;
-    let mut far = UnixStream::connect(gate).await?;
-    far.write_all(format!("dial {target}\n").as_bytes()).await?;
-    tokio::io::copy_bidirectional(&mut near, &mut far).await.map(|_| ())
 }
 
 /// Returns when the starter ends without having said that the node is to be kept.

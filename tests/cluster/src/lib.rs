@@ -3,6 +3,7 @@
 pub mod addon;
 mod api;
 mod architecture;
+pub mod audit;
 pub mod build_programs;
 pub mod cache;
 mod cgroup;
@@ -29,4 +30,5 @@ pub mod paths;
 mod pki;
 pub mod programs;
 pub mod progress;
+mod relay;
 mod turn;

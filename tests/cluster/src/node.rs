@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -16,7 +17,15 @@ use crate::programs::Programs;
 pub(crate) const PAUSE: &str = "cofferdam.test/pause:1";
 
 /// Writes the configuration of node `index` and returns containerd, kubelet, kube-proxy and the network policy program.
-pub(crate) fn components(paths: &Paths, name: &str, index: u8, programs: &Programs) -> Result<Vec<Component>, Error> {
+///
+/// `not_ready_after` is as in [`Options`](crate::cluster::Options).
+pub(crate) fn components(
+    paths: &Paths,
+    name: &str,
+    index: u8,
+    not_ready_after: Option<Duration>,
+    programs: &Programs,
+) -> Result<Vec<Component>, Error> {
     let node = paths.node(name);
     let api = || Dependency::File(paths.api_ready());
     let address = network::address(index);
@@ -27,7 +36,7 @@ pub(crate) fn components(paths: &Paths, name: &str, index: u8, programs: &Progra
     write(&containerd, &containerd_config(&node, &cni, programs))?;
     write(&node.root().join("resolv.conf"), &format!("nameserver {}\n", network::DNS_SERVICE))?;
     let kubelet = node.root().join("kubelet.yaml");
-    write(&kubelet, &kubelet_config(paths, &node, name))?;
+    write(&kubelet, &kubelet_config(paths, &node, name, not_ready_after))?;
     let proxy = node.root().join("kube-proxy.yaml");
     write(&proxy, &proxy_config(paths, name))?;
 
@@ -128,10 +137,10 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
     )
 }
 
-fn kubelet_config(paths: &Paths, node: &NodePaths, name: &str) -> String {
+fn kubelet_config(paths: &Paths, node: &NodePaths, name: &str, not_ready_after: Option<Duration>) -> String {
     let pki = paths.pki();
     let user = pki::kubelet_user(name);
-    json!({
+    let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "failCgroupV1": false,
@@ -154,8 +163,15 @@ fn kubelet_config(paths: &Paths, node: &NodePaths, name: &str) -> String {
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
         "podLogsDir": node.root().join("pod-logs"),
-    })
-    .to_string()
+    });
+    if let Some(after) = not_ready_after {
+        // The lease is renewed four times in its duration, so eight signs of life are missed before the node is lost.
+        config["nodeLeaseDurationSeconds"] = (after.as_secs() / 2).max(1).into();
+        config["nodeStatusUpdateFrequency"] = format!("{}ms", (after / 4).as_millis()).into();
+        // Or it would be that often too.
+        config["nodeStatusReportFrequency"] = "5m".into();
+    }
+    config.to_string()
 }
 
 fn proxy_config(paths: &Paths, name: &str) -> String {

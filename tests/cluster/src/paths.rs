@@ -158,6 +158,12 @@ impl NodePaths {
         self.root.join("api.port")
     }
 
+    /// The socket through which relays into the node are ordered, see [`crate::relay`].
+    #[must_use]
+    pub fn relays(&self) -> PathBuf {
+        self.root.join("relays.sock")
+    }
+
     /// There once the holder has begun to end the node.
     #[must_use]
     pub fn ending(&self) -> PathBuf {

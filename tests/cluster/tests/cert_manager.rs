@@ -50,7 +50,7 @@ spec: {dnsNames: [some.default.svc], secretName: short, duration: 1m, issuerRef:
 #[test]
 fn cert_manager_issues_certificates_injects_their_authority_and_refuses_what_its_webhook_knows_to_be_wrong() {
     let kubernetes = std::env::var("COFFERDAM_KUBERNETES").unwrap_or_else(|_| parts::NEWEST.to_owned());
-    let options = Options { name: "cert-manager".to_owned(), kubernetes, nodes: 1, keep: false };
+    let options = Options { name: "cert-manager".to_owned(), kubernetes, ..Options::default() };
     let progress = Progress::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut cluster = runtime.block_on(Cluster::up(&options, &progress)).unwrap();

@@ -10,7 +10,6 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use cofferdam_cluster::cluster::{Cluster, Options};
-use cofferdam_cluster::parts;
 use cofferdam_cluster::progress::Progress;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -153,7 +152,7 @@ fn a_panic_in_its_owner_ends_a_cluster() {
     let before = Traces::of(name);
     let (tell, told) = mpsc::channel();
     let owner = std::thread::spawn(move || {
-        let options = Options { name: name.to_owned(), kubernetes: parts::NEWEST.to_owned(), nodes: 1, keep: false };
+        let options = Options { name: name.to_owned(), ..Options::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _cluster = runtime.block_on(Cluster::up(&options, &Progress::silent())).unwrap();
         tell.send(Traces::of(name)).unwrap();

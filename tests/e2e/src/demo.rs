@@ -10,7 +10,6 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail, ensure};
 use cofferdam_cluster::addon::CERT_MANAGER;
 use cofferdam_cluster::cluster::{Cluster, Options};
-use cofferdam_cluster::parts;
 use cofferdam_cluster::progress::Progress;
 use serde_json::Value;
 
@@ -59,7 +58,7 @@ fn on_own() -> Result<()> {
     let start = Instant::now();
     let name = "demo";
     Cluster::down(name).context("the last demo's cluster cannot be removed")?;
-    let options = Options { name: name.to_owned(), kubernetes: parts::NEWEST.to_owned(), nodes: 1, keep: true };
+    let options = Options { name: name.to_owned(), keep: true, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut cluster = runtime.block_on(Cluster::up(&options, &Progress::new()))?;
     step("a control plane and a node, in namespaces that nothing leaves", start);

@@ -63,7 +63,7 @@ impl Stage {
     pub fn bare(name: &str, nodes: u8) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let progress = Progress::new();
-        let options = Options { name: name.to_owned(), kubernetes: kubernetes(), nodes, keep: false };
+        let options = Options { name: name.to_owned(), kubernetes: kubernetes(), nodes, ..Options::default() };
         let mut cluster = runtime.block_on(Cluster::up(&options, &progress)).context("the cluster does not start")?;
         images::load(&mut cluster)?;
         cluster.install(&CERT_MANAGER, &progress)?;

@@ -50,6 +50,7 @@ impl Cluster {
         pki::create(&paths, &network::address(1), network::KUBERNETES_SERVICE)?;
         let manifest = Manifest {
             kubernetes: options.kubernetes.clone(),
+            not_ready_after: options.not_ready_after,
             folders: programs.folders().to_vec(),
             nodes: Vec::new(),
             images: Vec::new(),
@@ -102,9 +103,11 @@ impl Cluster {
         let node = self.paths.node(name);
         let logs = node.root().join("log");
         fs::create_dir_all(&logs).map_err(Error::io("make", &logs))?;
-        let mut components = node::components(&self.paths, name, index, &self.programs)?;
+        let patience = self.manifest.not_ready_after;
+        let mut components = node::components(&self.paths, name, index, patience, &self.programs)?;
         if index == 1 {
-            components.extend(control_plane::components(&self.paths, &node, &self.programs, &program()?)?);
+            let program = program()?;
+            components.extend(control_plane::components(&self.paths, &node, patience, &self.programs, &program)?);
         }
         let spec = NodeSpec {
             gate: node.gate(),

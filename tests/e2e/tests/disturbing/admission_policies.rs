@@ -42,7 +42,7 @@ fn stage() -> &'static Stage {
 
 fn start() -> Result<Stage> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let options = Options { name: "e2e-policies".to_owned(), kubernetes: kubernetes(), nodes: 1, keep: false };
+    let options = Options { name: "e2e-policies".to_owned(), kubernetes: kubernetes(), ..Options::default() };
     let cluster = runtime.block_on(Cluster::up(&options, &Progress::new()))?;
     let kubectl = Kubectl::of(&cluster)?;
     let objects: Vec<Value> = serde_saphyr::from_multiple(&install::render(&kubectl, install::IMAGE)?)?;
