@@ -1,5 +1,6 @@
 //! The objects that a session ought to have.
 
+use cofferdam_model::host::host;
 use cofferdam_model::policy::Routing;
 use serde_json::Value;
 
@@ -7,12 +8,20 @@ use crate::layer::Layer;
 use crate::objects::Kind;
 use crate::session::Session;
 
+mod metadata;
+mod route;
+mod service;
+
+use metadata::Whose;
+pub use metadata::node_hash;
+pub use route::{PROBE_HEADER, PROOF_HEADER};
+
 /// The two secrets of a route: who sends the first gets the second, from nobody but this route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// The value of the request's header `x-cofferdam-probe`.
+    /// The value of the request's header [`PROBE_HEADER`].
     pub probe: String,
-    /// The value of the response's header `x-cofferdam-proof`.
+    /// The value of the response's header [`PROOF_HEADER`].
     pub proof: String,
 }
 
@@ -28,17 +37,42 @@ pub struct Wanted {
 }
 
 /// The objects that a session ought to have, the Service first. Nothing for a session that is not published: one that
-/// slipped through, has no id, whose ports cannot be read, has no address, or is finished or being deleted.
+/// slipped through, has no id or no ports, whose ports cannot be read, has no address, or is finished or being deleted.
 ///
 /// `node` is the name of the node. `proof` is the one of that port's route, so that it stays the same while the route
 /// lives; it is asked for only where the layer can hold one.
 #[must_use]
 pub fn desired(
-    _session: &Session,
-    _layer: &Layer,
-    _routing: &Routing,
-    _node: &str,
-    _proof: &dyn Fn(u16) -> Proof,
+    session: &Session,
+    layer: &Layer,
+    routing: &Routing,
+    node: &str,
+    proof: &dyn Fn(u16) -> Proof,
 ) -> Vec<Wanted> {
-    Vec::new()
+    let (Some(id), Some(address), Ok(ports)) = (&session.id, session.address, &session.ports) else {
+        return Vec::new();
+    };
+    if ports.is_empty() || !session.phase.is_live() || !session.findings.is_empty() {
+        return Vec::new();
+    }
+    let whose = Whose { session, id, node };
+    let mut wanted = vec![service::service(&whose, ports), service::slice(&whose, ports, address)];
+    // A host for each TCP port; none where routing is off.
+    let hosts = ports.tcp().filter_map(|port| Some((port, host(port, id, &session.namespace, routing)?)));
+    match layer {
+        Layer::Off => {}
+        Layer::Gateway { version, parent, proof: with_proof } => wanted.extend(hosts.map(|(port, host)| {
+            let proof = with_proof.then(|| proof(port));
+            route::http_route(&whose, version, parent, port, &host, proof.as_ref())
+        })),
+        Layer::Ingress { class, tls_secret } => {
+            wanted.extend(route::ingress(&whose, class, tls_secret.as_deref(), &hosts.collect::<Vec<_>>()));
+        }
+    }
+    wanted
 }
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

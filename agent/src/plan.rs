@@ -1,9 +1,14 @@
 //! What has to be done to the objects of a session.
 
+use cofferdam_model::keys;
 use serde_json::Value;
 
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live};
+
+mod differs;
+
+use differs::differs;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +35,83 @@ pub enum Step {
     },
 }
 
-/// What has to be done so that `live` becomes `wanted`; nothing where it is so already. `live` are the objects that carry
-/// our labels and belong to the session of this id; `uid` is the pod's. `applied` are those that were applied since they
-/// last changed otherwise: where such a one still differs, only making it anew helps.
+/// What has to be done so that `live` becomes `wanted`, in this order: the first step that fails ends it. Nothing where it
+/// is so already. `live` are the objects that carry our labels and belong to the session of this id, maybe to another pod
+/// of that id; `uid` is the pod's. `applied` are those that were applied since they last changed otherwise: where such a
+/// one still differs, only making it anew helps.
+///
+/// Without the Service nothing else is made: as long as another's is in the way, creating it is all there is to do, and
+/// [`claim`] says what the conflict means. What is being deleted is waited for.
 #[must_use]
-pub fn plan(_uid: &str, _wanted: &[Wanted], _live: &[Live], _applied: &dyn Fn(Kind, &str) -> bool) -> Vec<Step> {
-    Vec::new()
+pub fn plan(uid: &str, wanted: &[Wanted], live: &[Live], applied: &dyn Fn(Kind, &str) -> bool) -> Vec<Step> {
+    let found = |wanted: &Wanted| live.iter().find(|live| live.kind == wanted.kind && live.name == wanted.name);
+    let service = wanted.iter().find(|wanted| wanted.kind == Kind::Service);
+    if let Some((wanted, service)) = service.and_then(|wanted| Some((wanted, found(wanted)?))) {
+        if is_leaving(service) {
+            return Vec::new();
+        }
+        if claim(&service.object, uid) != Claim::Ours {
+            return vec![Step::Create(wanted.clone())];
+        }
+    }
+    let mut steps = unwanted(uid, wanted, live);
+    steps.extend(wanted.iter().filter_map(|wanted| match found(wanted) {
+        None if wanted.kind == Kind::Service => Some(Step::Create(wanted.clone())),
+        Some(live) if is_leaving(live) || !differs(wanted, &live.object) => None,
+        Some(live) if applied(wanted.kind, &wanted.name) || is_fixed(wanted, &live.object) => {
+            Some(Step::Replace { uid: live.uid.clone(), wanted: wanted.clone() })
+        }
+        None | Some(_) => Some(Step::Apply(wanted.clone())),
+    }));
+    steps
+}
+
+/// Deletes what is ours, or nobody's, and not wanted: routes before what they lead to, the claim last. Whoever has the claim
+/// has all that is there; what another pod left would lead to this one.
+fn unwanted(uid: &str, wanted: &[Wanted], live: &[Live]) -> Vec<Step> {
+    let is_wanted = |live: &Live| wanted.iter().any(|wanted| wanted.kind == live.kind && wanted.name == live.name);
+    let has_claim = live.iter().any(|live| live.kind == Kind::Service && claim(&live.object, uid) == Claim::Ours);
+    let is_ours = |live: &Live| has_claim || pods(&live.object).all(|pod| pod["uid"] == uid);
+    let mut unwanted: Vec<&Live> =
+        live.iter().filter(|live| !is_wanted(live) && !is_leaving(live) && is_ours(live)).collect();
+    unwanted.sort_by(|one, other| (other.kind, &one.name).cmp(&(one.kind, &other.name)));
+    let delete = |live: &Live| Step::Delete { kind: live.kind, name: live.name.clone(), uid: live.uid.clone() };
+    unwanted.into_iter().map(delete).collect()
+}
+
+/// Whether an apply could not make it what is wanted: it never takes an owner away, and some fields stay what they were
+/// created with.
+fn is_fixed(wanted: &Wanted, live: &Value) -> bool {
+    let object = &wanted.object;
+    let owner = &object["metadata"]["ownerReferences"][0]["uid"];
+    list(&live["metadata"]["ownerReferences"]).any(|other| other["uid"] != *owner)
+        || match wanted.kind {
+            Kind::Service => live["spec"]["clusterIP"] != object["spec"]["clusterIP"] || has_stolen_port(object, live),
+            Kind::EndpointSlice => live["addressType"] != object["addressType"],
+            Kind::HttpRoute | Kind::Ingress => false,
+        }
+}
+
+/// Whether another port bears the name of one of ours: an apply would add ours beside it, and names have to differ.
+fn has_stolen_port(service: &Value, live: &Value) -> bool {
+    let is_same = |one: &Value, other: &Value, keys: &[&str]| keys.iter().all(|key| one[key] == other[key]);
+    list(&service["spec"]["ports"]).any(|ours| {
+        list(&live["spec"]["ports"])
+            .any(|port| is_same(port, ours, &["name"]) && !is_same(port, ours, &["port", "protocol"]))
+    })
+}
+
+fn is_leaving(live: &Live) -> bool {
+    !live.object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// The pods that own an object.
+fn pods(object: &Value) -> impl Iterator<Item = &Value> {
+    list(&object["metadata"]["ownerReferences"]).filter(|owner| owner["kind"] == "Pod")
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 /// Whose a Service is that is in the way of a claim.
@@ -63,6 +139,22 @@ pub enum Claim {
 
 /// Whose this Service is, for the pod of that uid.
 #[must_use]
-pub fn claim(_service: &Value, _uid: &str) -> Claim {
-    Claim::Foreign
+pub fn claim(service: &Value, uid: &str) -> Claim {
+    if pods(service).any(|pod| pod["uid"] == uid) {
+        return Claim::Ours;
+    }
+    let metadata = &service["metadata"];
+    let Some(service_uid) = metadata["uid"].as_str().filter(|_| metadata["labels"][keys::MANAGED_BY] == keys::AGENT)
+    else {
+        return Claim::Foreign;
+    };
+    let service_uid = service_uid.to_owned();
+    let owner = pods(service).find_map(|pod| Some((pod["name"].as_str()?, pod["uid"].as_str()?)));
+    match owner {
+        Some((name, uid)) => Claim::Of { name: name.to_owned(), uid: uid.to_owned(), service: service_uid },
+        None => Claim::Nobody { service: service_uid },
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! What leads a host to the Service: an `HTTPRoute` for each port, or one Ingress.
+
+use cofferdam_model::policy::ParentGateway;
+use serde_json::{Value, json};
+
+use super::metadata::Whose;
+use super::{Proof, Wanted};
+use crate::objects::{Kind, name, route_name};
+
+/// The request header by which a probe reaches the rule that proves who answers.
+pub const PROBE_HEADER: &str = "x-cofferdam-probe";
+
+/// The response header that only that rule sets.
+pub const PROOF_HEADER: &str = "x-cofferdam-proof";
+
+/// The route of one port: hostnames belong to a whole route, so ports cannot share one (contract RTE-13). What a controller
+/// would fill in is written out, so that nobody else's value can stand there unnoticed.
+pub(super) fn http_route(
+    whose: &Whose<'_>,
+    version: &str,
+    parent: &ParentGateway,
+    port: u16,
+    host: &str,
+    proof: Option<&Proof>,
+) -> Wanted {
+    let name = route_name(whose.id.as_str(), port);
+    let mut parent_ref = json!({
+        "group": "gateway.networking.k8s.io",
+        "kind": "Gateway",
+        "name": parent.name,
+        "namespace": parent.namespace.as_ref().unwrap_or(&whose.session.namespace),
+    });
+    if let Some(listener) = &parent.listener {
+        parent_ref["sectionName"] = json!(listener);
+    }
+    let mut rules = vec![rule(whose, port)];
+    if let Some(proof) = proof {
+        let mut proving = rule(whose, port);
+        proving["matches"][0]["headers"] = json!([{ "type": "Exact", "name": PROBE_HEADER, "value": proof.probe }]);
+        proving["filters"] = json!([{
+            "type": "ResponseHeaderModifier",
+            "responseHeaderModifier": { "set": [{ "name": PROOF_HEADER, "value": proof.proof }] },
+        }]);
+        rules.insert(0, proving);
+    }
+    let object = json!({
+        "apiVersion": format!("gateway.networking.k8s.io/{version}"),
+        "kind": "HTTPRoute",
+        "metadata": whose.metadata(&name),
+        "spec": { "parentRefs": [parent_ref], "hostnames": [host], "rules": rules },
+    });
+    Wanted { kind: Kind::HttpRoute, name, object }
+}
+
+fn rule(whose: &Whose<'_>, port: u16) -> Value {
+    json!({
+        "matches": [{ "path": { "type": "PathPrefix", "value": "/" } }],
+        "backendRefs": [
+            { "group": "", "kind": "Service", "name": name(whose.id.as_str()), "port": port, "weight": 1 },
+        ],
+    })
+}
+
+/// The Ingress of all ports; none where there is nothing to route.
+pub(super) fn ingress(
+    whose: &Whose<'_>,
+    class: &str,
+    tls_secret: Option<&str>,
+    hosts: &[(u16, String)],
+) -> Option<Wanted> {
+    if hosts.is_empty() {
+        return None;
+    }
+    let name = name(whose.id.as_str());
+    let rules = hosts.iter().map(|(port, host)| {
+        let backend = json!({ "service": { "name": name, "port": { "number": port } } });
+        json!({ "host": host, "http": { "paths": [{ "path": "/", "pathType": "Prefix", "backend": backend }] } })
+    });
+    let mut spec = json!({ "ingressClassName": class, "rules": rules.collect::<Vec<_>>() });
+    if let Some(secret) = tls_secret {
+        let hosts: Vec<&str> = hosts.iter().map(|(_, host)| host.as_str()).collect();
+        spec["tls"] = json!([{ "hosts": hosts, "secretName": secret }]);
+    }
+    let object = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": whose.metadata(&name),
+        "spec": spec,
+    });
+    Some(Wanted { kind: Kind::Ingress, name, object })
+}

@@ -1,0 +1,214 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::desired::testing::{gateway, ingress, objects, session};
+use crate::layer::Layer;
+use crate::session::Session;
+
+mod server;
+mod stranger;
+
+use server::{Outcome, Server};
+
+const UID: &str = "pod-uid";
+
+fn never(_: Kind, _: &str) -> bool {
+    false
+}
+
+fn told(steps: &[Step]) -> Vec<String> {
+    let step = |step: &Step| match step {
+        Step::Create(wanted) => format!("create {:?} {}", wanted.kind, wanted.name),
+        Step::Apply(wanted) => format!("apply {:?} {}", wanted.kind, wanted.name),
+        Step::Replace { wanted, .. } => format!("replace {:?} {}", wanted.kind, wanted.name),
+        Step::Delete { kind, name, .. } => format!("delete {kind:?} {name}"),
+    };
+    steps.iter().map(step).collect()
+}
+
+/// A server on which the session is settled.
+fn settled(session: &Session, layer: &Layer) -> (Server, Vec<Wanted>) {
+    let (mut server, wanted) = (Server::default(), objects(session, layer));
+    assert_eq!(server.settle(&session.uid, &wanted), Outcome::Settled);
+    (server, wanted)
+}
+
+#[test]
+fn the_claim_is_created_and_all_the_rest_applied() {
+    let wanted = objects(&session("3000,3001"), &gateway(true));
+    assert_eq!(
+        told(&plan(UID, &wanted, &[], &never)),
+        [
+            "create Service s-2abc",
+            "apply EndpointSlice s-2abc",
+            "apply HttpRoute s-2abc-3000",
+            "apply HttpRoute s-2abc-3001",
+        ]
+    );
+}
+
+#[test]
+fn what_the_api_server_stores_of_it_is_no_difference() {
+    for layer in [gateway(true), gateway(false), ingress(), Layer::Off] {
+        let (server, wanted) = settled(&session("3000,3001,53/udp,53/tcp"), &layer);
+        assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), [""; 0], "{layer:?}");
+    }
+}
+
+#[test]
+fn a_port_that_goes_away_loses_its_route_first() {
+    let (server, _) = settled(&session("3000,3001,4000/udp"), &gateway(true));
+    let wanted = objects(&session("3000"), &gateway(true));
+    assert_eq!(
+        told(&plan(UID, &wanted, &server.objects, &never)),
+        ["delete HttpRoute s-2abc-3001", "apply Service s-2abc", "apply EndpointSlice s-2abc"]
+    );
+    let (server, _) = settled(&session("3000,3001"), &ingress());
+    assert_eq!(
+        told(&plan(UID, &wanted, &server.objects, &never)),
+        ["delete Ingress s-2abc", "apply Service s-2abc", "apply EndpointSlice s-2abc", "apply HttpRoute s-2abc-3000",]
+    );
+}
+
+#[test]
+fn what_is_published_no_more_loses_its_claim_last() {
+    let (server, _) = settled(&session("3000,3001"), &gateway(true));
+    let steps = plan(UID, &[], &server.objects, &never);
+    assert_eq!(
+        told(&steps),
+        [
+            "delete HttpRoute s-2abc-3000",
+            "delete HttpRoute s-2abc-3001",
+            "delete EndpointSlice s-2abc",
+            "delete Service s-2abc",
+        ]
+    );
+    assert!(matches!(&steps[3], Step::Delete { uid, .. } if *uid == server.objects[0].uid));
+}
+
+#[test]
+fn another_pods_objects_are_left_alone_until_its_claim_is_gone() {
+    let other = Session { uid: "other".to_owned(), ..session("3000,3001") };
+    let (mut server, theirs) = settled(&other, &gateway(true));
+    let ours = objects(&session("3000"), &gateway(true));
+    assert_eq!(told(&plan(UID, &ours, &server.objects, &never)), ["create Service s-2abc"]);
+    assert_eq!(plan(UID, &[], &server.objects, &never), [], "what is not ours is not deleted");
+
+    server.living.insert("other".to_owned());
+    assert_eq!(server.settle(UID, &ours), Outcome::HostTaken("run-2abc".to_owned()));
+    assert_eq!(plan("other", &theirs, &server.objects, &never), []);
+
+    server.living.clear();
+    assert_eq!(server.settle(UID, &ours), Outcome::Settled);
+    assert!(server.objects.iter().all(|live| claim(&live.object, UID) == Claim::Ours), "{:?}", server.objects);
+}
+
+#[test]
+fn what_is_being_deleted_is_waited_for() {
+    let (mut server, wanted) = settled(&session("3000"), &gateway(true));
+    server.objects[2].object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    server.objects[2].object["spec"] = json!({});
+    assert_eq!(plan(UID, &wanted, &server.objects, &never), []);
+    server.objects[1].object["endpoints"] = json!([]);
+    assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), ["apply EndpointSlice s-2abc"]);
+    server.objects[0].object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(plan(UID, &wanted, &server.objects, &never), [], "nothing without the claim");
+}
+
+#[test]
+fn what_an_apply_cannot_take_away_is_made_anew_once_it_was_applied() {
+    let (mut server, wanted) = settled(&session("3000"), &gateway(true));
+    let ports = &mut server.objects[0].object["spec"]["ports"];
+    *ports = json!([ports[0], { "name": "x", "port": 22, "targetPort": 22, "protocol": "TCP" }]);
+    assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), ["apply Service s-2abc"]);
+    let uid = server.objects[0].uid.clone();
+    let steps = plan(UID, &wanted, &server.objects, &|kind, name| (kind, name) == (Kind::Service, "s-2abc"));
+    assert_eq!(steps, [Step::Replace { uid, wanted: wanted[0].clone() }]);
+}
+
+#[test]
+fn what_can_never_be_applied_is_made_anew_at_once() {
+    let (server, _) = settled(&session("3000"), &gateway(true));
+    let mut moved = session("3000");
+    moved.address = "fd00::9".parse().ok();
+    let wanted = objects(&moved, &gateway(true));
+    assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), ["replace EndpointSlice s-2abc"]);
+
+    let (mut server, wanted) = settled(&session("3000"), &gateway(true));
+    server.objects[0].object["spec"]["clusterIP"] = json!("10.96.0.9");
+    let owners = &mut server.objects[2].object["metadata"]["ownerReferences"];
+    *owners = json!([owners[0], { "apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c" }]);
+    assert_eq!(
+        told(&plan(UID, &wanted, &server.objects, &never)),
+        ["replace Service s-2abc", "replace HttpRoute s-2abc-3000"]
+    );
+}
+
+#[test]
+fn whose_a_service_is() {
+    let (server, _) = settled(&session("3000"), &gateway(true));
+    let ours = &server.objects[0];
+    let service = || ours.uid.clone();
+    assert_eq!(claim(&ours.object, UID), Claim::Ours);
+    let of = Claim::Of { name: "run-2abc".to_owned(), uid: UID.to_owned(), service: service() };
+    assert_eq!(claim(&ours.object, "other"), of);
+
+    let mut orphan = ours.object.clone();
+    orphan["metadata"]["ownerReferences"] = Value::Null;
+    assert_eq!(claim(&orphan, UID), Claim::Nobody { service: service() });
+    for label in [Value::Null, json!("Helm")] {
+        let (mut foreign, mut stripped) = (orphan.clone(), ours.object.clone());
+        foreign["metadata"]["labels"][keys::MANAGED_BY] = label.clone();
+        assert_eq!(claim(&foreign, UID), Claim::Foreign);
+        stripped["metadata"]["labels"][keys::MANAGED_BY] = label;
+        assert_eq!(claim(&stripped, UID), Claim::Ours, "its owner counts, whatever a stranger did to its label");
+        assert_eq!(claim(&stripped, "other"), Claim::Foreign);
+    }
+    assert_eq!(claim(&json!({}), UID), Claim::Foreign);
+}
+
+fn a_layer() -> impl Strategy<Value = Layer> {
+    prop::sample::select(vec![gateway(true), gateway(false), ingress(), Layer::Off])
+}
+
+fn a_session() -> impl Strategy<Value = Session> {
+    let port = prop::sample::select(vec!["3000", "3001", "53", "53/udp", "4000/udp"]);
+    let address = prop::sample::select(vec!["10.244.1.2", "10.244.1.3", "fd00::9"]);
+    (prop::collection::vec(port, 0..5), address)
+        .prop_map(|(ports, address)| Session { address: address.parse().ok(), ..session(&ports.join(",")) })
+}
+
+proptest! {
+    #[test]
+    fn desired_is_deterministic_and_settles(session in a_session(), layer in a_layer()) {
+        let (server, wanted) = settled(&session, &layer);
+        prop_assert_eq!(&objects(&session, &layer), &wanted);
+        prop_assert_eq!(plan(UID, &wanted, &server.objects, &never), []);
+        prop_assert_eq!(server.objects.len(), wanted.len());
+    }
+
+    #[test]
+    fn from_any_state_a_plan_leads_to_any_other(
+        before in a_session(), first in a_layer(), after in a_session(), second in a_layer(), is_same_pod in any::<bool>(),
+    ) {
+        let before = Session { uid: if is_same_pod { UID } else { "gone" }.to_owned(), ..before };
+        let (mut server, _) = settled(&before, &first);
+        let wanted = objects(&after, &second);
+        prop_assert_eq!(server.settle(UID, &wanted), Outcome::Settled);
+        let left = server.objects.iter().filter(|live| claim(&live.object, UID) == Claim::Ours).count();
+        prop_assert_eq!(left, wanted.len());
+    }
+
+    #[test]
+    fn whatever_a_stranger_changes_comes_back(session in a_session(), layer in a_layer(), edit in stranger::an_edit()) {
+        let (mut server, wanted) = settled(&session, &layer);
+        let pristine = server.shown();
+        if let Some(edited) = stranger::edit(&mut server, &wanted, &edit) {
+            let steps = plan(UID, &wanted, &server.objects, &never);
+            prop_assert!(!steps.is_empty(), "{} went unnoticed", edited);
+            prop_assert_eq!(server.settle(UID, &wanted), Outcome::Settled, "{}", edited);
+            prop_assert_eq!(server.shown(), pristine, "{}", edited);
+        }
+    }
+}
