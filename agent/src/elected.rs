@@ -1,1 +1,107 @@
 //! What one agent of the cluster does for all: lost nodes, silent agents, network policies, and what belongs to nobody.
+//!
+//! ```text
+//! Lease ─▶ decide() ─▶ leads ─┬▶ nodes, agents ────────▶ assess() ─▶ withdrawn(), marked() ─▶ apply, patch
+//!                             ├▶ namespaces, sessions ─▶ due() ─────▶ network_policy() ─────▶ apply, delete
+//!                             └▶ our objects, pods ────▶ suspicion() ───────────────────────▶ delete
+//! ```
+//!
+//! Every agent takes part in the election. The duties run while the Lease is held and are dropped where they stand when
+//! it is not: each is repeated by the next leader from what the cluster says, none keeps anything that must survive.
+//! What the API server lets an agent write for other nodes hangs on the Lease as well, so that a leader of yesterday
+//! that does not know it yet is refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use cofferdam_model::policy::Policy;
+use cofferdam_runtime::stop::Stop;
+use kube::Client;
+use tokio::sync::watch;
+
+mod duties;
+mod election;
+mod kept;
+mod lease;
+mod metrics;
+mod network_policy;
+mod networks;
+mod nodes;
+mod orphans;
+mod outage;
+mod trouble;
+
+pub use metrics::Metrics;
+use trouble::Troubles;
+
+/// Who this agent is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The name of its pod: the Lease's `holderIdentity`.
+    pub pod: String,
+    /// The namespace that Cofferdam is installed in: the pod's and the Lease's.
+    pub namespace: String,
+}
+
+/// How the elected agent judges.
+#[derive(Clone)]
+pub struct Options {
+    /// The share of all nodes, 0 to 1, above which it does nothing about nodes that seem lost.
+    pub lost_node_share: f64,
+    /// How long an agent of a Ready node may be unready or missing before it counts as silent.
+    pub silent_agent: Duration,
+    /// Told of every error of the API server's, to be counted with all others of the process.
+    pub api_error: Arc<dyn Fn(&kube::Error) + Send + Sync>,
+}
+
+/// What all duties know.
+#[derive(Clone)]
+struct Context {
+    client: Client,
+    identity: Arc<Identity>,
+    policy: Arc<ArcSwap<Policy>>,
+    options: Options,
+    metrics: Metrics,
+    troubles: Arc<Troubles>,
+}
+
+/// Takes part in the election, and does what the elected agent does while it is this one. Ends when `stop` drains, the
+/// Lease released, so that another agent need not wait for it to run out. Never fails: what goes wrong is logged once
+/// for each kind, counted, and tried again.
+pub async fn run(
+    client: Client,
+    identity: Identity,
+    policy: Arc<ArcSwap<Policy>>,
+    options: Options,
+    metrics: Metrics,
+    stop: Stop,
+) {
+    let troubles = Arc::new(Troubles::new(Arc::clone(&options.api_error)));
+    let context = Context { client, identity: Arc::new(identity), policy, options, metrics, troubles };
+    let (leading, is_leading) = watch::channel(false);
+    let mut candidate = election::Candidate::new(&context, leading);
+    tokio::select! {
+        () = candidate.stand() => {}
+        () = while_leading(&context, is_leading) => {}
+        () = stop.draining() => {}
+    }
+    // The duties are dropped by now: nothing is written on the strength of a Lease that is given away.
+    context.metrics.not_leading();
+    candidate.release().await;
+}
+
+/// Runs the duties whenever this agent leads. Never ends.
+async fn while_leading(context: &Context, mut is_leading: watch::Receiver<bool>) {
+    // A closed channel means that the election is over, and everything with it.
+    while is_leading.wait_for(|leads| *leads).await.is_ok() {
+        context.metrics.leading();
+        tokio::select! {
+            biased;
+            _ = is_leading.wait_for(|leads| !*leads) => {}
+            () = duties::all(context) => {}
+        }
+        context.metrics.not_leading();
+    }
+    std::future::pending::<()>().await;
+}

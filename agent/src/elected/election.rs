@@ -1,0 +1,140 @@
+//! The election: one agent holds the Lease and renews it, the others look whether it still does.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{GetParams, PostParams};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::Context;
+use super::lease::{self, Action, RENEW, Seen, TERM};
+use super::trouble::is_outdated;
+use cofferdam_model::keys::AGENT;
+
+/// After a renewal that failed; there is little time left.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How long releasing may hold up the end of the program.
+const RELEASE: Duration = Duration::from_secs(2);
+
+const DOING: &str = "taking part in the election";
+
+/// This agent in the election.
+pub(super) struct Candidate {
+    context: Context,
+    leases: Api<Lease>,
+    leading: watch::Sender<bool>,
+    seen: Option<Seen>,
+    /// Until when this agent leads, if nothing is renewed; none for one that does not.
+    until: Option<Instant>,
+}
+
+impl Candidate {
+    /// `leading` is told when this agent begins to lead and when it no longer does.
+    pub(super) fn new(context: &Context, leading: watch::Sender<bool>) -> Self {
+        let leases = Api::namespaced(context.client.clone(), &context.identity.namespace);
+        Self { context: context.clone(), leases, leading, seen: None, until: None }
+    }
+
+    /// Takes part. Never ends; may be dropped at any time.
+    pub(super) async fn stand(&mut self) {
+        loop {
+            let pause = self.turn().await;
+            sleep(pause).await;
+        }
+    }
+
+    /// Gives the Lease away, if this agent holds it.
+    pub(super) async fn release(mut self) {
+        if self.until.is_none() {
+            return;
+        }
+        match timeout(RELEASE, self.give_away()).await {
+            Ok(Ok(())) => tracing::info!("the lease is free"),
+            // Nothing is lost but time: the Lease runs out.
+            Ok(Err(error)) => self.context.troubles.failed("releasing the lease", &error),
+            Err(_) => self.context.troubles.timed_out("releasing the lease"),
+        }
+    }
+
+    /// Reads the Lease anew: a renewal may have been under way when the end came.
+    async fn give_away(&mut self) -> kube::Result<()> {
+        let lease = self.leases.get(AGENT).await?;
+        if lease::holder(&lease) == Some(self.context.identity.pod.as_str()) {
+            self.leases.replace(AGENT, &writes(), &lease::released(lease, Timestamp::now())).await?;
+        }
+        Ok(())
+    }
+
+    /// One try, and how long to wait for the next.
+    async fn turn(&mut self) -> Duration {
+        let sent = Instant::now();
+        // Nothing may be waited for beyond the end of the term: that has to be noticed.
+        let limit = self.until.map_or(sent + RENEW, |until| until.min(sent + RENEW));
+        let result = timeout_at(limit, self.hold()).await;
+        match &result {
+            Ok(Ok(_)) => self.context.troubles.over(DOING),
+            Ok(Err(error)) if is_outdated(error) => {}
+            Ok(Err(error)) => self.context.troubles.failed(DOING, error),
+            Err(_) => self.context.troubles.timed_out(DOING),
+        }
+        match result {
+            Ok(Ok(true)) => self.until = Some(sent + TERM),
+            Ok(Ok(false)) => self.until = None,
+            // What was written is not known, so the Lease is read again before the next try.
+            Ok(Err(_)) | Err(_) if self.until.is_some() => self.seen = None,
+            Ok(Err(_)) | Err(_) => {}
+        }
+        let now = Instant::now();
+        self.until = self.until.filter(|until| now < *until);
+        let leads = self.until.is_some();
+        if self.leading.send_if_modified(|before| std::mem::replace(before, leads) != leads) {
+            tracing::info!(pod = self.context.identity.pod, leads, "the election changed what this agent does");
+        }
+        match (self.until, result) {
+            (Some(_), Ok(Ok(_))) => RENEW,
+            (Some(until), _) => RETRY.min(until.duration_since(now)),
+            // Not all at the same moment.
+            (None, _) => RENEW.mul_f64(0.8 + 0.4 * fastrand::f64()),
+        }
+    }
+
+    /// Takes, renews or leaves the Lease. Whether it is this agent's now.
+    async fn hold(&mut self) -> kube::Result<bool> {
+        let me = self.context.identity.pod.as_str();
+        // Whoever leads knows the version it wrote last.
+        if self.until.is_none() || self.seen.is_none() {
+            // From the API server's cache, which costs next to nothing however many agents look. Where that is old, what
+            // is written is refused for its version.
+            let params = if self.until.is_some() { GetParams::default() } else { GetParams::any() };
+            // A copy, since this may be given up half way: what was seen is kept then.
+            let before = self.seen.clone();
+            self.seen = match self.leases.get_with(AGENT, &params).await {
+                Ok(lease) => Some(lease::observe(before, lease, Instant::now())),
+                Err(kube::Error::Api(status)) if status.code == 404 => None,
+                Err(error) => return Err(error),
+            };
+        }
+        let action = lease::decide(me, self.seen.as_ref(), Instant::now());
+        let now = Timestamp::now();
+        let wanted = match (action, self.seen.as_ref().map(|seen| seen.lease.clone())) {
+            (Action::Wait, _) => return Ok(false),
+            (Action::Renew, Some(lease)) => lease::renewed(lease, me, now),
+            (Action::Take, Some(lease)) => lease::taken(lease, me, now),
+            (_, _) => lease::created(AGENT, me, now),
+        };
+        let written = match self.seen {
+            Some(_) => self.leases.replace(AGENT, &writes(), &wanted).await?,
+            None => self.leases.create(&writes(), &wanted).await?,
+        };
+        self.seen = Some(lease::observe(None, written, Instant::now()));
+        Ok(true)
+    }
+}
+
+fn writes() -> PostParams {
+    PostParams { field_manager: Some(AGENT.to_owned()), ..PostParams::default() }
+}

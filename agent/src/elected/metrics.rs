@@ -1,0 +1,70 @@
+//! What the elected agent counts. The registry puts `cofferdam_agent_` in front of every name.
+
+use prometheus::{IntCounterVec, IntGauge, Opts, Registry};
+
+use super::nodes::Assessment;
+use super::orphans::RESOURCES;
+
+/// The metrics of the elected agent; clones share them. Gauges are zero on every agent that is not elected.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    leader: IntGauge,
+    lost_nodes: IntGauge,
+    lost_node_brake: IntGauge,
+    silent_agents: IntGauge,
+    swept: IntCounterVec,
+}
+
+impl Metrics {
+    /// Registers everything, at zero. Fails only if that was done before.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let gauge = |name: &str, help: &str| -> prometheus::Result<IntGauge> {
+            let gauge = IntGauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok(gauge)
+        };
+        let swept = IntCounterVec::new(
+            Opts::new("swept_objects_total", "Objects of ours that belonged to no pod or no node, and were deleted."),
+            &["resource"],
+        )?;
+        registry.register(Box::new(swept.clone()))?;
+        for resource in RESOURCES {
+            swept.with_label_values(&[resource.plural]);
+        }
+        Ok(Self {
+            leader: gauge("leader", "Whether this agent is the elected one.")?,
+            lost_nodes: gauge("lost_nodes", "Nodes that are not Ready, or gone for less than ten minutes.")?,
+            lost_node_brake: gauge(
+                "lost_node_brake",
+                "Whether so many nodes seem lost at once that nothing is done about any.",
+            )?,
+            silent_agents: gauge("silent_agents", "Ready nodes whose agent is not ready, or not there.")?,
+            swept,
+        })
+    }
+
+    /// This agent is the elected one.
+    pub(super) fn leading(&self) {
+        self.leader.set(1);
+    }
+
+    /// It is not any more, and knows nothing of other nodes.
+    pub(super) fn not_leading(&self) {
+        for gauge in [&self.leader, &self.lost_nodes, &self.lost_node_brake, &self.silent_agents] {
+            gauge.set(0);
+        }
+    }
+
+    /// So many nodes are lost, and so many agents silent.
+    pub(super) fn assessed(&self, assessment: &Assessment) {
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.lost_nodes.set(count(assessment.lost_count));
+        self.lost_node_brake.set(i64::from(assessment.is_braked));
+        self.silent_agents.set(count(assessment.silent.len()));
+    }
+
+    /// An object that belonged to nobody was deleted.
+    pub(super) fn swept(&self, resource: &str) {
+        self.swept.with_label_values(&[resource]).inc();
+    }
+}

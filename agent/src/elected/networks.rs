@@ -1,0 +1,250 @@
+//! Which namespaces get the `NetworkPolicy`, and which lose it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cofferdam_model::keys::{AGENT, MANAGED_BY};
+use cofferdam_model::policy::{NetworkMode, Policy};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::kept::Key;
+use super::network_policy::{NAME, is_as_wanted, network_policy};
+
+/// A namespace keeps its policy for so long after its last session: the next one need not wait for it.
+const KEPT: Duration = Duration::from_mins(10);
+
+/// After an apply, before the next in the same namespace; doubled each time that did not help. Somebody who changes the
+/// policy as fast as it is restored is not answered for ever.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// What matters of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Namespace {
+    /// Every pod in it is a session.
+    pub(super) is_enforced: bool,
+    /// It is being deleted: nothing can be made in it.
+    pub(super) is_leaving: bool,
+}
+
+/// What there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    pub(super) namespaces: &'a BTreeMap<Key, Namespace>,
+    /// Namespaces in which a pod has the label of a session.
+    pub(super) with_sessions: &'a BTreeSet<&'a str>,
+    /// Policies of our name, as they are.
+    pub(super) policies: &'a BTreeMap<Key, Value>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// A server-side apply.
+    Apply { namespace: String, policy: Value },
+    /// Delete that very object.
+    Delete { namespace: String, uid: String },
+}
+
+/// What has to be remembered between two looks.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    empty: BTreeMap<String, Instant>,
+    tried: BTreeMap<String, Tried>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    not_before: Instant,
+    pause: Duration,
+}
+
+impl Memory {
+    /// What is to be done now. Each step counts as tried, whether or not it succeeds. `system` is Cofferdam's own namespace.
+    pub(super) fn due(&mut self, view: View<'_>, policy: &Policy, system: &str, now: Instant) -> Vec<Step> {
+        if policy.network().mode == NetworkMode::Manual {
+            return Vec::new();
+        }
+        let is_exempt = |namespace: &str| namespace == system || policy.exempts(namespace);
+        let there = || view.namespaces.iter().filter(|((_, name), _)| !is_exempt(name));
+        let mut steps = Vec::new();
+        let mut empty = BTreeMap::new();
+        for ((_, name), namespace) in there().filter(|(_, namespace)| !namespace.is_leaving) {
+            let live = view.policies.get(&(name.clone(), NAME.to_owned()));
+            if namespace.is_enforced || view.with_sessions.contains(name.as_str()) {
+                let wanted = network_policy(name, namespace.is_enforced, policy.network(), system);
+                let is_fine = live.is_some_and(|live| is_as_wanted(live, &wanted));
+                if self.is_due(name, is_fine, now) {
+                    steps.push(Step::Apply { namespace: name.clone(), policy: wanted });
+                }
+            } else if let Some(live) = live.filter(|live| live["metadata"]["labels"][MANAGED_BY] == AGENT) {
+                let since = self.empty.get(name).copied().unwrap_or(now);
+                empty.insert(name.clone(), since);
+                if now.duration_since(since) >= KEPT && self.is_due(name, false, now) {
+                    let uid = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                    steps.push(Step::Delete { namespace: name.clone(), uid });
+                }
+            }
+        }
+        self.empty = empty;
+        self.tried.retain(|name, _| view.namespaces.contains_key(&(String::new(), name.clone())));
+        steps
+    }
+
+    /// Whether something is to be done in that namespace, and not too soon after the last time.
+    fn is_due(&mut self, namespace: &str, is_fine: bool, now: Instant) -> bool {
+        let tried = self.tried.get(namespace).copied();
+        if is_fine {
+            // Only after a while of peace is it forgotten how often it was tried.
+            if tried.is_some_and(|tried| now >= tried.not_before + LONGEST_PAUSE) {
+                self.tried.remove(namespace);
+            }
+            return false;
+        }
+        if tried.is_some_and(|tried| now < tried.not_before) {
+            return false;
+        }
+        let pause = tried.map_or(PAUSE, |tried| (tried.pause * 2).min(LONGEST_PAUSE));
+        self.tried.insert(namespace.to_owned(), Tried { not_before: now + pause, pause });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SYSTEM: &str = "cofferdam-system";
+
+    /// A cluster: `a!` is enforced, `a~` is being deleted, `a*` has a session.
+    #[derive(Default)]
+    struct Cluster {
+        namespaces: BTreeMap<Key, Namespace>,
+        with_sessions: BTreeSet<&'static str>,
+        policies: BTreeMap<Key, Value>,
+    }
+
+    impl Cluster {
+        fn set(&mut self, text: &'static str) -> &mut Self {
+            (self.namespaces, self.with_sessions) = (BTreeMap::new(), BTreeSet::new());
+            for word in text.split_whitespace() {
+                let name = word.trim_end_matches(['!', '~', '*']);
+                let namespace = Namespace { is_enforced: word.contains('!'), is_leaving: word.contains('~') };
+                self.namespaces.insert((String::new(), name.to_owned()), namespace);
+                if word.contains('*') {
+                    self.with_sessions.insert(name);
+                }
+            }
+            self
+        }
+
+        fn due(&self, memory: &mut Memory, now: Instant) -> Vec<Step> {
+            let view =
+                View { namespaces: &self.namespaces, with_sessions: &self.with_sessions, policies: &self.policies };
+            memory.due(view, &Policy::built_in(), SYSTEM, now)
+        }
+
+        /// The API server does it.
+        fn done(&mut self, steps: &[Step]) {
+            for step in steps {
+                match step {
+                    Step::Apply { namespace, policy } => {
+                        let mut live = policy.clone();
+                        live["metadata"]["uid"] = json!(format!("uid-{namespace}"));
+                        self.policies.insert((namespace.clone(), NAME.to_owned()), live);
+                    }
+                    Step::Delete { namespace, .. } => {
+                        self.policies.remove(&(namespace.clone(), NAME.to_owned()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn names(steps: &[Step]) -> String {
+        let name = |step: &Step| match step {
+            Step::Apply { namespace, .. } => namespace.clone(),
+            Step::Delete { namespace, uid } => format!("-{namespace}/{uid}"),
+        };
+        steps.iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn whatever_has_sessions_gets_it_and_then_there_is_nothing_to_do() {
+        let mut cluster = Cluster::default();
+        cluster.set("a! b* c d!~ e*~ kube-system* cofferdam-system! f!*");
+        let (mut memory, now) = (Memory::default(), Instant::now());
+        let steps = cluster.due(&mut memory, now);
+        assert_eq!(names(&steps), "a b f");
+        cluster.done(&steps);
+        for after in [Duration::ZERO, PAUSE, LONGEST_PAUSE * 3, KEPT * 2] {
+            assert_eq!(cluster.due(&mut memory, now + after), []);
+        }
+    }
+
+    #[test]
+    fn what_is_edited_or_deleted_comes_back_ever_more_slowly() {
+        let mut cluster = Cluster::default();
+        cluster.set("a!");
+        let (mut memory, mut now) = (Memory::default(), Instant::now());
+        let steps = cluster.due(&mut memory, now);
+        cluster.done(&steps);
+        // A while later, at once.
+        now += KEPT;
+        assert_eq!(cluster.due(&mut memory, now), []);
+        for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
+            cluster.policies.clear();
+            let steps = cluster.due(&mut memory, now);
+            assert_eq!(names(&steps), "a");
+            cluster.done(&steps);
+            assert_eq!(cluster.due(&mut memory, now), []);
+            let mut edited = Cluster { policies: cluster.policies.clone(), ..Cluster::default() };
+            edited.set("a!");
+            edited.policies.values_mut().for_each(|policy| policy["spec"]["egress"] = json!([{}]));
+            now += Duration::from_secs(pause);
+            let too_early = now.checked_sub(Duration::from_millis(1)).unwrap();
+            assert_eq!(edited.due(&mut memory, too_early), [], "{pause}");
+        }
+    }
+
+    #[test]
+    fn it_goes_ten_minutes_after_the_last_session_if_it_is_ours() {
+        let mut cluster = Cluster::default();
+        cluster.set("a* b* c*");
+        let (mut memory, start) = (Memory::default(), Instant::now());
+        let steps = cluster.due(&mut memory, start);
+        cluster.done(&steps);
+        let foreign = cluster.policies.get_mut(&("c".to_owned(), NAME.to_owned())).unwrap();
+        foreign["metadata"]["labels"][MANAGED_BY] = json!("somebody");
+        cluster.set("a b c");
+        assert_eq!(cluster.due(&mut memory, start), []);
+        // A session in between starts the wait again.
+        let middle = start + KEPT / 2;
+        cluster.set("a b* c");
+        assert_eq!(cluster.due(&mut memory, middle), []);
+        cluster.set("a b c");
+        assert_eq!(cluster.due(&mut memory, middle), []);
+        let steps = cluster.due(&mut memory, start + KEPT);
+        assert_eq!(names(&steps), "-a/uid-a");
+        cluster.done(&steps);
+        let steps = cluster.due(&mut memory, middle + KEPT);
+        assert_eq!(names(&steps), "-b/uid-b");
+        cluster.done(&steps);
+        assert_eq!(cluster.due(&mut memory, start + KEPT * 9), []);
+    }
+
+    #[test]
+    fn a_namespace_that_becomes_enforced_has_all_its_pods_selected() {
+        let mut cluster = Cluster::default();
+        cluster.set("a*");
+        let (mut memory, now) = (Memory::default(), Instant::now());
+        let steps = cluster.due(&mut memory, now);
+        cluster.done(&steps);
+        cluster.set("a*!");
+        let Some(Step::Apply { policy, .. }) = cluster.due(&mut memory, now + PAUSE).pop() else { panic!("no apply") };
+        assert_eq!(policy["spec"]["podSelector"], json!({}));
+    }
+}

@@ -1,0 +1,163 @@
+use serde_json::json;
+
+use super::*;
+
+const LIMITS: Limits = Limits { lost_node_share: 0.5, silent_agent: Duration::from_mins(1) };
+
+/// `a+` is Ready, `a-` is not, `a.` is starting.
+fn nodes(text: &str) -> BTreeMap<&str, Node> {
+    text.split_whitespace()
+        .map(|word| {
+            let (name, state) = word.split_at(word.len() - 1);
+            let state = match state {
+                "+" => State::Ready,
+                "-" => State::NotReady,
+                _ => State::Starting,
+            };
+            (name, Node { state, has_agent: true })
+        })
+        .collect()
+}
+
+fn agents(text: &str) -> Vec<Agent> {
+    nodes(text)
+        .into_iter()
+        .map(|(name, node)| Agent { node: name.to_owned(), is_ready: node.state == State::Ready })
+        .collect()
+}
+
+fn names(set: &BTreeSet<String>) -> String {
+    set.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn b143_lost_is_who_is_not_ready_unless_too_many_are_at_once() {
+    for (text, lost, is_braked) in [
+        ("a+", "", false),
+        ("a-", "a", false),
+        ("a+ b-", "b", false),
+        ("a- b-", "", true),
+        ("a+ b- c-", "", true),
+        ("a+ b+ c- d-", "c d", false),
+        ("a+ b+ c- d- e-", "", true),
+        ("a+ b+ c+ d+", "", false),
+        // A cluster that grows to twice its size and more loses nobody.
+        ("a+ b. c. d.", "", false),
+        ("a+ b- c. d.", "b", false),
+        ("a- b- c. d. e.", "", true),
+        ("", "", false),
+    ] {
+        let assessment = Memory::default().assess(&nodes(text), &[], LIMITS, Instant::now());
+        assert_eq!((names(&assessment.lost).as_str(), assessment.is_braked), (lost, is_braked), "{text}");
+        assert_eq!(assessment.lost_count, text.matches('-').count(), "{text}");
+    }
+}
+
+#[test]
+fn b143_the_share_is_the_one_that_is_configured() {
+    for (share, is_braked) in [(0.0, true), (0.39, true), (0.4, false), (1.0, false)] {
+        let limits = Limits { lost_node_share: share, ..LIMITS };
+        let assessment = Memory::default().assess(&nodes("a+ b+ c+ d- e-"), &[], limits, Instant::now());
+        assert_eq!(assessment.is_braked, is_braked, "{share}");
+    }
+}
+
+#[test]
+fn b143_a_deleted_node_is_lost_for_a_while_and_trips_no_brake() {
+    let mut memory = Memory::default();
+    let start = Instant::now();
+    let mut lost = |text, after| {
+        let assessment = memory.assess(&nodes(text), &[], LIMITS, start + after);
+        assert!(!assessment.is_braked, "{text}");
+        names(&assessment.lost)
+    };
+    assert_eq!(lost("a+ b+ c+", Duration::ZERO), "");
+    assert_eq!(lost("a+", Duration::from_secs(1)), "b c");
+    assert_eq!(lost("a+ c+", Duration::from_secs(2)), "b");
+    assert_eq!(lost("a+ c+", GONE), "b");
+    assert_eq!(lost("a+ c+", GONE + Duration::from_secs(1)), "");
+}
+
+#[test]
+fn b143_an_agent_is_silent_after_a_minute_without_it_on_a_ready_node() {
+    let start = Instant::now();
+    let minute = LIMITS.silent_agent;
+    let almost = minute.checked_sub(Duration::from_millis(1)).unwrap();
+    for (steps, silent) in [
+        // Missing, unready, and ready agents.
+        (&[("a+ b+ c+", "b- c+", Duration::ZERO), ("a+ b+ c+", "b- c+", almost)][..], ""),
+        (&[("a+ b+ c+", "b- c+", Duration::ZERO), ("a+ b+ c+", "b- c+", minute)], "a b"),
+        // In between it was there.
+        (&[("a+", "", Duration::ZERO), ("a+", "a+", almost), ("a+", "", minute)], ""),
+        // A node that is not Ready, or just becomes so, has no agent to hear of.
+        (&[("a-", "a-", Duration::ZERO), ("a-", "a-", minute)], ""),
+        (&[("a-", "", Duration::ZERO), ("a+", "", minute)], ""),
+        (&[("a.", "", Duration::ZERO), ("a.", "", minute)], ""),
+        // While an agent is replaced there are two.
+        (&[("a+", "a-", Duration::ZERO), ("a+", "a+", minute)], ""),
+    ] {
+        let mut memory = Memory::default();
+        let mut last = Assessment::default();
+        for (nodes_then, agents_then, after) in steps {
+            last = memory.assess(&nodes(nodes_then), &agents(agents_then), LIMITS, start + *after);
+        }
+        assert_eq!(names(&last.silent), silent, "{steps:?}");
+    }
+}
+
+#[test]
+fn two_agents_on_a_node_are_heard_if_one_is() {
+    let pair = [Agent { node: "a".to_owned(), is_ready: true }, Agent { node: "a".to_owned(), is_ready: false }];
+    let mut memory = Memory::default();
+    let start = Instant::now();
+    for after in [Duration::ZERO, LIMITS.silent_agent] {
+        assert!(memory.assess(&nodes("a+"), &pair, LIMITS, start + after).silent.is_empty());
+    }
+}
+
+#[test]
+fn no_agent_is_missed_where_none_runs() {
+    let windows = BTreeMap::from([("w", Node { state: State::Ready, has_agent: false })]);
+    let mut memory = Memory::default();
+    let start = Instant::now();
+    for after in [Duration::ZERO, LIMITS.silent_agent] {
+        assert!(memory.assess(&windows, &[], LIMITS, start + after).silent.is_empty());
+    }
+}
+
+#[test]
+fn b143_a_node_that_was_ready_once_is_no_starting_one() {
+    let read = |status: &str, changed: &str, os: &str| {
+        let node = json!({
+            "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"kubernetes.io/os": os}},
+            "status": {"conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {"type": "Ready", "status": status, "lastTransitionTime": changed},
+            ]},
+        });
+        Node::read(&serde_json::from_value(node).unwrap())
+    };
+    let (early, late) = ("2026-01-01T00:00:01Z", "2026-01-01T00:03:00Z");
+    for (status, changed, state) in [
+        ("True", late, State::Ready),
+        ("True", early, State::Ready),
+        ("False", early, State::Starting),
+        ("False", late, State::NotReady),
+        ("Unknown", early, State::NotReady),
+        ("Unknown", late, State::NotReady),
+    ] {
+        assert_eq!(read(status, changed, "linux"), Node { state, has_agent: true }, "{status} {changed}");
+    }
+    assert!(!read("True", late, "windows").has_agent);
+    assert_eq!(Node::read(&NodeObject::default()), Node { state: State::Starting, has_agent: true });
+}
+
+#[test]
+fn an_agents_pod_is_read() {
+    let pod = json!({
+        "spec": {"nodeName": "a", "containers": []},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    assert_eq!(Agent::read(&serde_json::from_value(pod).unwrap()), Agent { node: "a".to_owned(), is_ready: true });
+    assert_eq!(Agent::read(&Pod::default()), Agent { node: String::new(), is_ready: false });
+}

@@ -1,0 +1,138 @@
+//! What is written about the sessions of a node that is lost, or whose agent is silent. When the node is back its own agent
+//! writes all of it anew.
+//!
+//! The annotation `cofferdam.dev/endpoints` is left as it is: it says what was last known of each port, by the only one
+//! who knew, and the conditions say that nobody knows now.
+
+use cofferdam_model::keys::{AGENT, IS_HARDENED, MANAGED_BY, NODE, SESSION};
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+use serde_json::{Map, Value, json};
+
+use crate::report::{ConditionType, Reason};
+
+/// What is wrong with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outage {
+    /// It is lost: its sessions go out of service.
+    Lost,
+    /// Its agent is silent: its sessions may serve well, and nobody looks.
+    Silent,
+}
+
+/// The conditions that only the node's own agent can know.
+const UNKNOWN: [ConditionType; 3] =
+    [ConditionType::PortsReachable, ConditionType::RouteProgrammed, ConditionType::RouteReachable];
+
+impl Outage {
+    fn reason(self) -> Reason {
+        match self {
+            Self::Lost => Reason::NodeLost,
+            Self::Silent => Reason::AgentSilent,
+        }
+    }
+
+    /// For a person; the same as long as the outage lasts.
+    fn message(self, node: &str) -> String {
+        match self {
+            Self::Lost => format!("node {node} is not ready; look at its conditions"),
+            Self::Silent => {
+                format!("the agent on node {node} is not ready; look at the pod of DaemonSet cofferdam-agent there")
+            }
+        }
+    }
+}
+
+/// The strategic merge patch of `pods/status` that marks a session of that node; nothing for a pod that is no session, that
+/// has ended or slipped through (which stays true), or that is marked so already. `now` is RFC 3339. The patch holds for
+/// this version of the pod alone, so that it never overwrites what an agent that came back has written.
+pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option<Value> {
+    let status = pod.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let has_ended = status.and_then(|status| status.phase.as_deref()).is_some_and(|phase| {
+        // Nothing that is yet to come can change these.
+        phase == "Succeeded" || phase == "Failed"
+    });
+    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
+    let slipped_through = find(IS_HARDENED).is_some_and(|condition| condition.status == "False");
+    let is_session =
+        pod.labels().contains_key(SESSION) || UNKNOWN.iter().any(|condition| find(condition.as_str()).is_some());
+    if has_ended || slipped_through || !is_session {
+        return None;
+    }
+    let message = outage.message(node);
+    let marks: Vec<_> = UNKNOWN
+        .iter()
+        .filter_map(|type_| mark(type_.as_str(), find(type_.as_str()), outage.reason(), &message, now))
+        .collect();
+    (!marks.is_empty()).then(|| {
+        json!({
+            "metadata": {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version},
+            "status": {"conditions": marks},
+        })
+    })
+}
+
+/// One condition, if it has to change. Its transition time is that of its status, so it stays where that stays.
+fn mark(type_: &str, before: Option<&PodCondition>, reason: Reason, message: &str, now: &str) -> Option<Value> {
+    let status = reason.status().as_str();
+    let same_status = before.is_some_and(|before| before.status == status);
+    let is_told = same_status
+        && before.is_some_and(|before| {
+            before.reason.as_deref() == Some(reason.as_str()) && before.message.as_deref() == Some(message)
+        });
+    if is_told {
+        return None;
+    }
+    let mut mark = json!({"type": type_, "status": status, "reason": reason.as_str(), "message": message});
+    if !same_status {
+        mark["lastTransitionTime"] = now.into();
+    }
+    Some(mark)
+}
+
+/// What is applied so that no endpoint of this `EndpointSlice` serves; nothing for one that is not of that node, or out of
+/// service already.
+///
+/// It is all that the slice's agent applies, with its endpoints out of service: of one field manager, what an apply leaves
+/// out goes. It holds for this version of the slice alone, so that it never overwrites what an agent that came back has
+/// written.
+pub(super) fn withdrawn(slice: &DynamicObject, node: &str) -> Option<Value> {
+    let is_ours = slice.labels().get(MANAGED_BY).is_some_and(|manager| manager == AGENT);
+    if !is_ours || slice.annotations().get(NODE).is_none_or(|of| of != node) {
+        return None;
+    }
+    let mut endpoints = slice.data["endpoints"].as_array()?.clone();
+    let mut has_changed = false;
+    for endpoint in &mut endpoints {
+        let conditions = endpoint.as_object_mut()?.entry("conditions").or_insert_with(|| Value::Object(Map::new()));
+        for condition in ["ready", "serving"] {
+            // Without a word, it serves.
+            has_changed |= conditions[condition] != Value::Bool(false);
+            conditions.as_object_mut()?.insert(condition.to_owned(), Value::Bool(false));
+        }
+    }
+    let metadata = &slice.metadata;
+    has_changed.then(|| {
+        json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+                "labels": metadata.labels,
+                "annotations": metadata.annotations,
+                "ownerReferences": metadata.owner_references,
+            },
+            "addressType": slice.data["addressType"],
+            "endpoints": endpoints,
+            "ports": slice.data["ports"],
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;
