@@ -6,7 +6,9 @@
 //!           (and the pod itself, or a host that nobody has, where that tells more)
 //! ```
 //!
-//! [`port`] and [`address`] ask once. [`judge`](mod@judge) says what an address's answer means.
+//! [`port`] and [`address`] ask once. [`judge`](mod@judge) says what an address's answer means, [`flips`] when that
+//! changes a verdict, [`pace`] when to ask again, [`budget`] how many questions the whole agent asks.
+//! [`watch`] does all that for the ports of a session.
 
 use std::net::SocketAddr;
 
@@ -16,14 +18,21 @@ use cofferdam_model::policy::ProbeHost;
 use crate::desired::Proof;
 
 pub mod address;
+pub mod budget;
+pub mod flips;
 pub mod head;
 pub mod judge;
+mod loops;
+pub mod pace;
 pub mod port;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tls;
+pub mod watch;
 
+pub use budget::Budget;
 pub use tls::Tls;
+pub use watch::{Aim, Prober, Record, Tell, Watch};
 
 /// What is known of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +69,38 @@ pub enum Failure {
     NoProbeAddress,
 }
 
+/// What is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A port, on the node.
+    Port,
+    /// An address, through the gateway.
+    Address,
+}
+
+/// What became of a probe, for those who count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is reached.
+    Ok,
+    /// No connection is taken.
+    Refused,
+    /// No connection, or no answer, in time.
+    TimedOut,
+    /// There is no way there.
+    Unreachable,
+    /// The connection ends without an answer.
+    NoAnswer,
+    /// [`Failure::NotRouted`].
+    NotRouted,
+    /// [`Failure::BadGateway`].
+    BadGateway,
+    /// [`Failure::TlsFailed`].
+    TlsFailed,
+    /// Anything else: no HTTP, a name that is not resolved, a probe that could not be made.
+    Other,
+}
+
 /// Where and how an address is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -87,5 +128,67 @@ pub struct Via {
 impl From<SocketAddr> for Via {
     fn from(address: SocketAddr) -> Self {
         Self { host: ProbeHost::Address(address.ip()), port: address.port() }
+    }
+}
+
+impl Kind {
+    /// As a metric's label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Port => "port",
+            Self::Address => "address",
+        }
+    }
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Refused,
+        Self::TimedOut,
+        Self::Unreachable,
+        Self::NoAnswer,
+        Self::NotRouted,
+        Self::BadGateway,
+        Self::TlsFailed,
+        Self::Other,
+    ];
+
+    /// As a metric's label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::TimedOut => "timed_out",
+            Self::Unreachable => "unreachable",
+            Self::NoAnswer => "no_answer",
+            Self::NotRouted => "not_routed",
+            Self::BadGateway => "bad_gateway",
+            Self::TlsFailed => "tls_failed",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl From<Closed> for Outcome {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Refused => Self::Refused,
+            Closed::TimedOut => Self::TimedOut,
+            Closed::Unreachable => Self::Unreachable,
+        }
+    }
+}
+
+impl From<port::Dial> for Outcome {
+    fn from(dial: port::Dial) -> Self {
+        match dial {
+            port::Dial::Open => Self::Ok,
+            port::Dial::Closed(closed) => closed.into(),
+            port::Dial::NotMade => Self::Other,
+        }
     }
 }

@@ -7,13 +7,24 @@ use std::time::Duration;
 use cofferdam_model::endpoints::Identity;
 
 use crate::probe::head::{Answer, Question, ask};
-use crate::probe::judge::{Heard, asks_pod, judge};
-use crate::probe::{Failure, Target, Via};
+use crate::probe::judge::{self, Heard, asks_pod, judge};
+use crate::probe::{Failure, Outcome, Target, Via};
+
+/// What became of a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probed {
+    /// Whether the address works; none where nothing could be asked, which says nothing about it.
+    pub verdict: Option<Result<Identity, Failure>>,
+    /// For those who count.
+    pub outcome: Outcome,
+}
 
 /// Asks for the address of `target` and, where that tells more, for a host that nobody has and `pod` itself, each answer
-/// for at most `within`. None where nothing could be asked, which says nothing about the address.
-pub async fn probe(target: &Target, pod: SocketAddr, within: Duration) -> Option<Result<Identity, Failure>> {
-    let Some(via) = &target.via else { return Some(Err(Failure::NoProbeAddress)) };
+/// for at most `within`.
+pub async fn probe(target: &Target, pod: SocketAddr, within: Duration) -> Probed {
+    let Some(via) = &target.via else {
+        return Probed { verdict: Some(Err(Failure::NoProbeAddress)), outcome: Outcome::Other };
+    };
     let question = |host, proof| Question { via, tls: target.tls.as_ref(), host, proof };
     let (session, nobody) = if let Some(proof) = &target.proof {
         (ask(&question(&target.host, Some(proof)), within).await, None)
@@ -33,7 +44,10 @@ pub async fn probe(target: &Target, pod: SocketAddr, within: Duration) -> Option
     } else {
         None
     };
-    judge(&Heard { session, nobody, pod })
+    let heard = Heard { session, nobody, pod };
+    let verdict = judge(&heard);
+    let outcome = judge::outcome(&heard, verdict.as_ref());
+    Probed { verdict, outcome }
 }
 
 /// A host that nobody has. It is the same for as long as the process lives, since a gateway may keep something for each

@@ -12,7 +12,7 @@
 use cofferdam_model::endpoints::Identity;
 
 use crate::probe::head::{Answer, Unanswered};
-use crate::probe::{Closed, Failure};
+use crate::probe::{Closed, Failure, Outcome};
 
 /// What was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,33 @@ pub fn judge(heard: &Heard) -> Option<Result<Identity, Failure>> {
         return Some(Err(Failure::BadGateway(answer.status)));
     }
     Some(Ok(identity))
+}
+
+/// What became of the probe that was judged so.
+#[must_use]
+pub fn outcome(heard: &Heard, verdict: Option<&Result<Identity, Failure>>) -> Outcome {
+    let Some(verdict) = verdict else { return Outcome::Other };
+    let Err(failure) = verdict else { return Outcome::Ok };
+    match failure {
+        Failure::NotRouted(_) => Outcome::NotRouted,
+        Failure::BadGateway(_) => Outcome::BadGateway,
+        Failure::TlsFailed(_) => Outcome::TlsFailed,
+        Failure::NoProbeAddress => Outcome::Other,
+        Failure::NoAnswer(_) => match (&heard.session, &heard.nobody) {
+            (Err(unanswered), _) | (Ok(_), Some(Err(unanswered))) => of_unanswered(*unanswered),
+            (Ok(_), _) => Outcome::Other,
+        },
+    }
+}
+
+fn of_unanswered(unanswered: Unanswered) -> Outcome {
+    match unanswered {
+        Unanswered::Connect(closed) => closed.into(),
+        Unanswered::TimedOut => Outcome::TimedOut,
+        Unanswered::Ended => Outcome::NoAnswer,
+        Unanswered::Tls(_) => Outcome::TlsFailed,
+        Unanswered::Unresolved | Unanswered::Garbage | Unanswered::TooLarge | Unanswered::NotMade => Outcome::Other,
+    }
 }
 
 /// Whether somebody else answers for the session than for a host that nobody has. A gateway may well hang up on

@@ -1,10 +1,10 @@
 //! For tests: servers on loopback that answer what they are told to.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 /// A listener on a free port of loopback.
@@ -14,9 +14,15 @@ pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// A port of loopback where nothing listens.
-pub(crate) async fn closed() -> SocketAddr {
-    listen().await.1
+/// A port of loopback where nothing listens. It is bound for as long as the process lives, so that no other test gets it;
+/// who binds it by name may listen there.
+pub(crate) fn closed() -> SocketAddr {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 /// Answers each request with what `answer` makes of its head, and hangs up.

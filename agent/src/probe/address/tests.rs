@@ -10,21 +10,21 @@ const HOST: &str = "3000-abcdefghijkl.example.com";
 
 #[tokio::test]
 async fn nobody_knows_where_to_ask() {
-    let target = Target { via: None, ..target(closed().await, true) };
-    assert_eq!(probe(&target, closed().await, WITHIN).await, Some(Err(Failure::NoProbeAddress)));
+    let target = Target { via: None, ..target(closed(), true) };
+    assert_eq!(probe(&target, closed(), WITHIN).await.verdict, Some(Err(Failure::NoProbeAddress)));
 }
 
 #[tokio::test]
 async fn the_route_that_holds_the_proof_is_reached() {
     let gateway = serve(gateway(200)).await;
-    assert_eq!(probed(gateway, closed().await, true).await, Ok(Identity::Proved));
+    assert_eq!(probed(gateway, closed(), true).await, Ok(Identity::Proved));
 }
 
 #[tokio::test]
 async fn b134_b140_somebody_elses_200_and_the_gateways_404_are_not_the_route() {
     for status in [200, 404, 500] {
         let gateway = serve(move |_| answer(status, "")).await;
-        assert_eq!(probed(gateway, closed().await, true).await, Err(Failure::NotRouted(status)));
+        assert_eq!(probed(gateway, closed(), true).await, Err(Failure::NotRouted(status)));
     }
 }
 
@@ -38,7 +38,7 @@ async fn a_proof_on_the_gateways_own_503_proves_no_backend() {
         answer(503, "")
     });
     assert_eq!(probed(gateway, healthy, true).await, Err(Failure::BadGateway(503)));
-    assert_eq!(probed(gateway, closed().await, true).await, Err(Failure::BadGateway(503)));
+    assert_eq!(probed(gateway, closed(), true).await, Err(Failure::BadGateway(503)));
     assert_eq!(probed(gateway, failing.await, true).await, Ok(Identity::Proved));
 }
 
@@ -62,9 +62,9 @@ async fn without_a_proof_the_answer_differs_from_that_for_nobody() {
     let routed = |status| {
         move |head: &str| if header(head, "host") == Some(HOST) { answer(status, "") } else { answer(404, "") }
     };
-    assert_eq!(probed(serve(routed(200)).await, closed().await, false).await, Ok(Identity::Unproved));
-    assert_eq!(probed(serve(routed(404)).await, closed().await, false).await, Err(Failure::NotRouted(404)));
-    assert_eq!(probed(serve(routed(502)).await, closed().await, false).await, Err(Failure::BadGateway(502)));
+    assert_eq!(probed(serve(routed(200)).await, closed(), false).await, Ok(Identity::Unproved));
+    assert_eq!(probed(serve(routed(404)).await, closed(), false).await, Err(Failure::NotRouted(404)));
+    assert_eq!(probed(serve(routed(502)).await, closed(), false).await, Err(Failure::BadGateway(502)));
 }
 
 #[tokio::test]
@@ -76,15 +76,15 @@ async fn a_gateway_that_repeats_the_host_to_everybody_routes_nothing() {
             format!("HTTP/1.1 308 Moved\r\nlocation: https://{host}/\r\ncontent-length: {length}\r\n\r\n").into_bytes()
         });
         let target = Target { host: host.to_owned(), ..target(gateway.await, false) };
-        assert_eq!(probe(&target, closed().await, WITHIN).await, Some(Err(Failure::NotRouted(308))));
+        assert_eq!(probe(&target, closed(), WITHIN).await.verdict, Some(Err(Failure::NotRouted(308))));
     }
 }
 
 #[tokio::test]
 async fn what_nobody_answers_is_told() {
     let failure = Failure::NoAnswer("refuses the connection");
-    assert_eq!(probed(closed().await, closed().await, true).await, Err(failure.clone()));
-    assert_eq!(probed(closed().await, closed().await, false).await, Err(failure));
+    assert_eq!(probed(closed(), closed(), true).await, Err(failure.clone()));
+    assert_eq!(probed(closed(), closed(), false).await, Err(failure));
 }
 
 #[test]
@@ -117,5 +117,5 @@ fn target(gateway: SocketAddr, has_proof: bool) -> Target {
 }
 
 async fn probed(gateway: SocketAddr, pod: SocketAddr, has_proof: bool) -> Result<Identity, Failure> {
-    probe(&target(gateway, has_proof), pod, WITHIN).await.expect("the question can be put")
+    probe(&target(gateway, has_proof), pod, WITHIN).await.verdict.expect("the question can be put")
 }

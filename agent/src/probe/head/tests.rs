@@ -83,7 +83,7 @@ async fn an_answer_after_an_informational_one_counts() {
 
 #[tokio::test]
 async fn connections_that_do_not_come_about() {
-    let via = Via::from(closed().await);
+    let via = Via::from(closed());
     assert_eq!(ask(&plain(&via), WITHIN).await, Err(Unanswered::Connect(Closed::Refused)));
     let via = Via { host: ProbeHost::Name("gateway.invalid.".to_owned()), port: 80 };
     assert_eq!(ask(&plain(&via), WITHIN).await, Err(Unanswered::Unresolved));
@@ -94,7 +94,7 @@ async fn a_name_is_resolved_and_all_its_addresses_are_tried() {
     let address = serve(|_| answer(200, "")).await;
     let via = Via { host: ProbeHost::Name("localhost".to_owned()), port: address.port() };
     assert_eq!(ask(&plain(&via), WITHIN).await.unwrap().status, 200);
-    let addresses = [closed().await, address];
+    let addresses = [closed(), address];
     let stream = connect(&addresses, Instant::now() + WITHIN).await.unwrap();
     assert_eq!(stream.peer_addr().unwrap(), address);
     let none = connect(&[], Instant::now() + WITHIN).await.map(drop);

@@ -91,6 +91,29 @@ fn an_answer_that_did_not_come_is_told_for_what_it_was() {
 }
 
 #[test]
+fn outcomes_are_counted_for_what_they_were() {
+    for (session, nobody, expected) in [
+        (proved(200), None, Outcome::Ok),
+        (plain(200), None, Outcome::NotRouted),
+        (proved(503), None, Outcome::BadGateway),
+        (Err(Unanswered::Connect(Closed::Refused)), None, Outcome::Refused),
+        (Err(Unanswered::Connect(Closed::TimedOut)), None, Outcome::TimedOut),
+        (Err(Unanswered::Connect(Closed::Unreachable)), None, Outcome::Unreachable),
+        (Err(Unanswered::TimedOut), None, Outcome::TimedOut),
+        (Err(Unanswered::Ended), None, Outcome::NoAnswer),
+        (Err(Unanswered::Tls("why")), None, Outcome::TlsFailed),
+        (Err(Unanswered::Garbage), None, Outcome::Other),
+        (Err(Unanswered::NotMade), None, Outcome::Other),
+        (plain(200), Some(Err(Unanswered::TimedOut)), Outcome::TimedOut),
+        (plain(200), Some(Err(Unanswered::NotMade)), Outcome::Other),
+        (plain(200), Some(Err(Unanswered::Ended)), Outcome::Ok),
+    ] {
+        let heard = Heard { session, nobody, pod: None };
+        assert_eq!(outcome(&heard, judge(&heard).as_ref()), expected, "{heard:?}");
+    }
+}
+
+#[test]
 fn the_pod_is_asked_only_where_its_word_counts() {
     assert!(asks_pod(&proved(500), true));
     assert!(asks_pod(&plain(503), false));

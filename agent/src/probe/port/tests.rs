@@ -21,7 +21,7 @@ async fn what_listens_and_never_accepts_is_open() {
 
 #[tokio::test]
 async fn where_nothing_listens_it_is_refused() {
-    assert_eq!(dial(closed().await, WITHIN).await, Dial::Closed(Closed::Refused));
+    assert_eq!(dial(closed(), WITHIN).await, Dial::Closed(Closed::Refused));
 }
 
 #[tokio::test]

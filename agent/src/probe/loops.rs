@@ -1,0 +1,192 @@
+//! The probes of one port: two loops that never end by themselves.
+//!
+//! ```text
+//! port loop:     wait ─▶ turn ─▶ dial ─▶ Flips ─▶ tell what changed
+//!                                          └─ the port is open now: probe its address at once
+//! address loop:  wait ─▶ turn ─▶ HEAD / ─▶ judge ─▶ Flips ─▶ tell what changed
+//! ```
+//!
+//! Both are one task, so that what is told of a port is in order.
+
+use std::mem;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cofferdam_model::endpoints::Identity;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep};
+
+use crate::probe::flips::Flips;
+use crate::probe::pace::Pace;
+use crate::probe::port::{self, Dial, dial};
+use crate::probe::watch::{Prober, Tell};
+use crate::probe::{Failure, Kind, Observation, Outcome, Target, address, head};
+
+/// What may change while a port is probed.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) failures: u32,
+    pub(super) address: Option<Target>,
+}
+
+/// A port that is probed.
+pub(super) struct Port {
+    number: u16,
+    pod: SocketAddr,
+    prober: Prober,
+    tell: Tell,
+    seen: Mutex<Observation>,
+    /// The address loop need not wait any longer.
+    hurry: Notify,
+}
+
+impl Port {
+    pub(super) fn new(number: u16, pod: SocketAddr, prober: Prober, tell: Tell, known: Observation) -> Self {
+        Self { number, pod, prober, tell, seen: Mutex::new(known), hurry: Notify::new() }
+    }
+
+    /// Probes, until it is not polled any more.
+    pub(super) async fn run(self: Arc<Self>, asked: watch::Receiver<Asked>) {
+        tokio::join!(self.probe_port(asked.clone()), self.probe_address(asked));
+    }
+
+    pub(super) fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
+    pub(super) fn seen(&self) -> Observation {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes what is known, and tells if it is something else then.
+    fn saw(&self, change: impl FnOnce(&mut Observation)) {
+        let now = {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = seen.clone();
+            change(&mut seen);
+            if *seen == before {
+                return;
+            }
+            seen.clone()
+        };
+        (self.tell)(self.number, now);
+    }
+
+    async fn wait(&self, pace: Pace) {
+        sleep(pace.wait(self.prober.budget().interval(), fastrand::f64())).await;
+    }
+
+    async fn probe_port(&self, asked: watch::Receiver<Asked>) {
+        let _enlisted = self.prober.budget().enlist(1);
+        let known = self.seen().listening;
+        let (mut pace, mut flips) = (Pace::beginning(known.as_ref()), Flips::new(known));
+        loop {
+            self.wait(pace).await;
+            let turn = self.prober.turn(Kind::Port, pace, 1).await;
+            let dialled = dial(self.pod, port::WITHIN).await;
+            drop(turn);
+            self.prober.probed(Kind::Port, Outcome::from(dialled));
+            let result = match dialled {
+                Dial::Open => Ok(()),
+                Dial::Closed(closed) => Err(closed),
+                Dial::NotMade => {
+                    pace = pace.after(false, false);
+                    continue;
+                }
+            };
+            let failures = asked.borrow().failures;
+            let flipped = flips.saw(Instant::now(), failures, result);
+            pace = pace.after(result.is_ok(), flipped);
+            if flipped {
+                self.saw(|seen| seen.listening = flips.verdict().copied());
+                if result.is_ok() {
+                    self.hurry();
+                }
+            }
+        }
+    }
+
+    /// Ends when nobody can ask for an address any more.
+    async fn probe_address(&self, mut asked: watch::Receiver<Asked>) {
+        let mut looked_at = Address::new(self.seen().address);
+        loop {
+            let Asked { failures, address } = asked.borrow_and_update().clone();
+            if looked_at.aim(address) {
+                self.saw(|seen| seen.address = None);
+            }
+            let next = tokio::select! {
+                biased;
+                changed = asked.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                next = self.ask_address(&mut looked_at) => next,
+            };
+            let Some(verdict) = next else {
+                looked_at.pace = looked_at.pace.after(false, false);
+                continue;
+            };
+            if looked_at.saw(Instant::now(), failures, verdict) {
+                self.saw(|seen| seen.address = looked_at.flips.verdict().cloned());
+            }
+        }
+    }
+
+    /// Waits until the next probe is due, and makes it. For ever where there is no address.
+    async fn ask_address(&self, looked_at: &mut Address) -> Option<Result<Identity, Failure>> {
+        let Some(target) = &looked_at.target else { return std::future::pending().await };
+        let questions = if target.proof.is_some() { 1 } else { 2 };
+        let _enlisted = self.prober.budget().enlist(questions);
+        tokio::select! {
+            () = self.wait(looked_at.pace) => {}
+            () = self.hurry.notified() => looked_at.pace = looked_at.pace.hurried(),
+        }
+        if target.via.is_none() {
+            return Some(Err(Failure::NoProbeAddress));
+        }
+        let turn = self.prober.turn(Kind::Address, looked_at.pace, questions).await;
+        // On the heap, so that the many that wait take no place for a connection's state.
+        let probed = Box::pin(address::probe(target, self.pod, head::WITHIN)).await;
+        drop(turn);
+        self.prober.probed(Kind::Address, probed.outcome);
+        probed.verdict
+    }
+}
+
+/// How far the probing of an address is.
+struct Address {
+    target: Option<Target>,
+    pace: Pace,
+    flips: Flips<Identity, Failure>,
+}
+
+impl Address {
+    fn new(known: Option<Result<Identity, Failure>>) -> Self {
+        Self { target: None, pace: Pace::beginning(known.as_ref()), flips: Flips::new(known) }
+    }
+
+    /// From now on it is this one. Says whether what was known is void.
+    fn aim(&mut self, target: Option<Target>) -> bool {
+        if target == self.target {
+            return false;
+        }
+        // What is known without a target was known before: it is about the first one.
+        let Some(before) = mem::replace(&mut self.target, target) else { return false };
+        self.pace = Pace::NOW;
+        let is_same = |now: &Target| (&now.host, &now.proof) == (&before.host, &before.proof);
+        let void = !self.target.as_ref().is_some_and(is_same);
+        if void {
+            self.flips = Flips::new(None);
+        }
+        void
+    }
+
+    fn saw(&mut self, now: Instant, failures: u32, verdict: Result<Identity, Failure>) -> bool {
+        let succeeded = verdict.is_ok();
+        let flipped = self.flips.saw(now, failures, verdict);
+        self.pace = self.pace.after(succeeded, flipped);
+        flipped
+    }
+}

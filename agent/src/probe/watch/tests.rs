@@ -1,0 +1,278 @@
+use std::sync::Mutex;
+
+use cofferdam_model::endpoints::Identity;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::*;
+use crate::desired::Proof;
+use crate::probe::flips::GRACE;
+use crate::probe::testing::{answer, closed, header, listen, serve};
+use crate::probe::{Closed, Failure, Via};
+
+const PORT: u16 = 3000;
+const FAILURES: u32 = 3;
+
+/// A session with one port, and what is told of it.
+struct Session {
+    watch: Watch,
+    told: mpsc::UnboundedReceiver<Observation>,
+    probes: Arc<Probes>,
+}
+
+#[derive(Default)]
+struct Probes(Mutex<Vec<(Kind, Outcome)>>, tokio::sync::Notify);
+
+impl Record for Probes {
+    fn probed(&self, kind: Kind, outcome: Outcome) {
+        self.0.lock().unwrap().push((kind, outcome));
+        self.1.notify_one();
+    }
+    fn waited(&self, _: Duration) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_is_told_once_it_takes_connections_and_again_whenever_that_changes() {
+    let pod = closed();
+    let mut session = Session::of(aim(pod, None));
+    session.probed(Kind::Port, Outcome::Refused, 3).await;
+    assert_eq!(session.seen(), Observation::default(), "still checking");
+    let mut server = accept(pod).await;
+    assert_eq!(session.listening().await, Some(Ok(())));
+    for _ in 0..2 {
+        server.abort();
+        let _ = (&mut server).await;
+        assert_eq!(session.listening().await, Some(Err(Closed::Refused)));
+        server = accept(pod).await;
+        assert_eq!(session.listening().await, Some(Ok(())));
+    }
+    server.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_that_stays_closed_is_told_after_the_grace_and_once() {
+    let begun = Instant::now();
+    let mut session = Session::of(aim(closed(), None));
+    assert_eq!(session.listening().await, Some(Err(Closed::Refused)));
+    assert!(begun.elapsed() >= GRACE);
+    session.probed(Kind::Port, Outcome::Refused, 20).await;
+    assert!(session.told.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_is_probed_once_there_is_one_and_at_once_when_its_port_opens() {
+    let pod = closed();
+    let gateway = serve(gateway_of(pod)).await;
+    let mut session = Session::of(aim(pod, None));
+    session.probed(Kind::Port, Outcome::Refused, 8).await;
+    assert!(session.probes.all().iter().all(|(kind, _)| *kind == Kind::Port));
+    session.update(aim(pod, Some(target(gateway))));
+    session.probed(Kind::Address, Outcome::BadGateway, 10).await;
+    let _server = accept(pod).await;
+    let told = session.told().await;
+    assert_eq!(told, Observation { listening: Some(Ok(())), address: None });
+    let opened = Instant::now();
+    let told = session.told().await;
+    assert_eq!(told, Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) });
+    // By itself it would have been due in 4 to 6 s.
+    assert!(opened.elapsed() < Duration::from_secs(1), "{:?}", opened.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_is_probed_for_ever() {
+    let (_listener, pod) = listen().await;
+    let gateway = closed();
+    let mut session = Session::of(aim(pod, Some(target(gateway))));
+    assert_eq!(session.told().await.listening, Some(Ok(())));
+    let refused = Some(Err(Failure::NoAnswer("refuses the connection")));
+    assert_eq!(session.told().await.address, refused);
+    session.update(aim(pod, Some(target(serve(gateway_of(pod)).await))));
+    assert_eq!(session.told().await.address, Some(Ok(Identity::Proved)));
+    session.update(aim(pod, Some(target(closed()))));
+    assert_eq!(session.told().await.address, refused, "told without a word in between");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_proof_is_another_address() {
+    let (_listener, pod) = listen().await;
+    let gateway = serve(gateway_of(pod)).await;
+    let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) };
+    let mut session = Session::of(Aim { known, ..aim(pod, Some(target(gateway))) });
+    session.probed(Kind::Address, Outcome::Ok, 1).await;
+    let proof = Some(Proof { probe: "three".to_owned(), proof: "four".to_owned() });
+    session.update(aim(pod, Some(Target { proof, ..target(gateway) })));
+    assert_eq!(session.told().await.address, None);
+    assert_eq!(session.told().await.address, Some(Err(Failure::NotRouted(404))));
+    session.update(aim(pod, None));
+    assert_eq!(session.told().await.address, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stays_the_same_keeps_its_state() {
+    let (_listener, pod) = listen().await;
+    let gateway = serve(gateway_of(pod)).await;
+    let mut session = Session::of(aim(pod, Some(target(gateway))));
+    while session.told().await.address.is_none() {}
+    for failures in [FAILURES, FAILURES + 1] {
+        session.watch.update(failures, &BTreeMap::from([(PORT, aim(pod, Some(target(gateway))))]));
+        session.probed(Kind::Address, Outcome::Ok, 3).await;
+        session.probed(Kind::Port, Outcome::Ok, 3).await;
+    }
+    assert!(session.told.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_flaps_when_an_agent_takes_over_from_another() {
+    let (listener, pod) = listen().await;
+    let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) };
+    let mut session = Session::of(Aim { known: known.clone(), ..aim(pod, None) });
+    assert_eq!(session.seen(), known);
+    session.update(aim(pod, Some(target(serve(gateway_of(pod)).await))));
+    session.probed(Kind::Address, Outcome::Ok, 2).await;
+    session.probed(Kind::Port, Outcome::Ok, 2).await;
+    assert!(session.told.is_empty());
+    drop(listener);
+    // It does not last, if it is wrong: the gateway finds no pod any more.
+    let told = session.told().await;
+    assert!(told.listening.unwrap().is_err() || told.address.unwrap().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_to_ask_may_be_unknown() {
+    let (_listener, pod) = listen().await;
+    let mut session = Session::of(aim(pod, Some(Target { via: None, ..target(pod) })));
+    assert_eq!(session.told().await.listening, Some(Ok(())));
+    assert_eq!(session.told().await.address, Some(Err(Failure::NoProbeAddress)));
+    assert!(session.probes.all().iter().all(|(kind, _)| *kind == Kind::Port));
+    let known = target(serve(gateway_of(pod)).await);
+    session.update(aim(pod, Some(known)));
+    assert_eq!(session.told().await.address, Some(Ok(Identity::Proved)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_that_is_there_now_is_probed_at_once() {
+    let (_listener, pod) = listen().await;
+    let routed = Arc::new(Mutex::new(false));
+    let gateway = {
+        let (routed, route) = (Arc::clone(&routed), gateway_of(pod));
+        serve(move |head| if *routed.lock().unwrap() { route(head) } else { answer(404, "") }).await
+    };
+    let mut session = Session::of(aim(pod, Some(target(gateway))));
+    session.probed(Kind::Address, Outcome::NotRouted, 10).await;
+    *routed.lock().unwrap() = true;
+    let begun = Instant::now();
+    session.watch.hurry(PORT);
+    while session.told().await.address.is_none() {}
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_that_are_not_named_any_more_are_forgotten() {
+    let (_one, pod) = listen().await;
+    let mut session = Session::of(aim(pod, None));
+    assert_eq!(session.listening().await, Some(Ok(())));
+    let (_two, other) = listen().await;
+    session.update(aim(other, None));
+    assert_eq!(session.seen(), Observation::default(), "another pod's address: nothing is known of it");
+    assert_eq!(session.listening().await, Some(Ok(())));
+    session.watch.update(FAILURES, &BTreeMap::new());
+    assert!(session.watch.seen().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_ends_when_nobody_wants_to_know() {
+    let (_listener, pod) = listen().await;
+    let mut session = Session::of(aim(pod, Some(target(closed()))));
+    session.probed(Kind::Address, Outcome::Refused, 1).await;
+    let prober = session.watch.prober.clone();
+    drop(session.watch);
+    // The sender of what is told lives in the tasks alone by now.
+    while session.told.recv().await.is_some() {}
+    assert_eq!(prober.budget().interval(), crate::probe::pace::STEADY);
+    assert_eq!(Arc::strong_count(&prober.budget), 1);
+}
+
+impl Session {
+    fn of(aim: Aim) -> Self {
+        let probes = Arc::<Probes>::default();
+        let (sender, told) = mpsc::unbounded_channel();
+        let tell: Tell = Arc::new(move |port, observation| {
+            assert_eq!(port, PORT);
+            // Nobody listens at a test's end.
+            let _ = sender.send(observation);
+        });
+        let mut session =
+            Self { watch: Prober::new(200, Arc::clone(&probes) as Arc<dyn Record>).watch(tell), told, probes };
+        session.update(aim);
+        session
+    }
+
+    fn update(&mut self, aim: Aim) {
+        self.watch.update(FAILURES, &BTreeMap::from([(PORT, aim)]));
+    }
+
+    fn seen(&self) -> Observation {
+        self.watch.seen().remove(&PORT).unwrap()
+    }
+
+    async fn told(&mut self) -> Observation {
+        self.told.recv().await.unwrap()
+    }
+
+    async fn listening(&mut self) -> Option<Result<(), Closed>> {
+        self.told().await.listening
+    }
+
+    /// Waits until there were so many more such probes.
+    async fn probed(&self, kind: Kind, outcome: Outcome, times: usize) {
+        let count = || self.probes.all().iter().filter(|probe| **probe == (kind, outcome)).count();
+        let until = count() + times;
+        while count() < until {
+            self.probes.1.notified().await;
+        }
+    }
+}
+
+impl Probes {
+    fn all(&self) -> Vec<(Kind, Outcome)> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+fn aim(pod: SocketAddr, address: Option<Target>) -> Aim {
+    Aim { pod, address, known: Observation::default() }
+}
+
+fn target(gateway: SocketAddr) -> Target {
+    Target {
+        via: Some(Via::from(gateway)),
+        tls: None,
+        host: "3000-abc.example.com".to_owned(),
+        base_domain: "example.com".to_owned(),
+        proof: Some(Proof { probe: "one".to_owned(), proof: "two".to_owned() }),
+    }
+}
+
+/// Accepts connections at an address that was free a moment ago.
+async fn accept(address: SocketAddr) -> JoinHandle<()> {
+    let listener = TcpListener::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        loop {
+            drop(listener.accept().await.unwrap());
+        }
+    })
+}
+
+/// A gateway that routes to the pod: its own 503, with the route's header, where nothing listens there.
+fn gateway_of(pod: SocketAddr) -> impl Fn(&str) -> Vec<u8> {
+    move |head| {
+        let status = if std::net::TcpStream::connect(pod).is_ok() { 200 } else { 503 };
+        if header(head, "x-cofferdam-probe") == Some("one") {
+            answer(status, "x-cofferdam-proof: two\r\n")
+        } else {
+            answer(404, "")
+        }
+    }
+}
