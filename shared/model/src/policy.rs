@@ -57,6 +57,9 @@ const LOG_MARGIN: &str = "64Mi";
 /// How long a finished pod is kept, for who wants to read its log.
 const FINISHED_GRACE_SECONDS: u32 = 600;
 
+/// The longest that a finished pod is kept, in seconds, whoever asks: what nobody deletes fills the cluster.
+pub const LONGEST_FINISHED_GRACE_SECONDS: u32 = 24 * 60 * 60;
+
 /// A checked policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -74,11 +77,11 @@ pub struct Policy {
 impl Policy {
     /// Reads and checks a policy. `file_name` is only for messages.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, PolicyError> {
-        let check::Meaning { profiles, routing, bodies, trusted } = file::read(file_name, text)
-            .and_then(|file| check::Checker::new(file_name).policy(file))
-            .map_err(PolicyError::on_one_line)?;
+        let check::Meaning { profiles, routing, network, finished_grace_seconds, bodies, trusted } =
+            file::read(file_name, text)
+                .and_then(|file| check::Checker::new(file_name).policy(file))
+                .map_err(PolicyError::on_one_line)?;
         let system_namespace = SYSTEM_NAMESPACE.to_owned();
-        let (network, finished_grace_seconds) = (Network::default(), FINISHED_GRACE_SECONDS);
         let digest = digest(text);
         Ok(Self { profiles, trusted, routing, network, finished_grace_seconds, bodies, system_namespace, digest })
     }

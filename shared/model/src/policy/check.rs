@@ -1,13 +1,15 @@
 //! What a policy may say: each value alone, and beside the others.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display, ops::RangeInclusive};
 
 use super::{
-    AppArmor, Bodies, HostUsers, Lifetime, PolicyError, Profile, Routing, RunAs, SupplementalGroups,
+    AppArmor, Bodies, FINISHED_GRACE_SECONDS, HostUsers, LONGEST_FINISHED_GRACE_SECONDS, Lifetime, Network,
+    PolicyError, Profile, Routing, RunAs, SlippedThrough, SupplementalGroups,
     file::{
         PolicyFile,
         profile::{
-            AppArmorFile, HostAliasesFile, HostUsersFile, LifetimeFile, ProfileFile, RunAsFile, SupplementalGroupsFile,
+            AppArmorFile, HostAliasesFile, HostUsersFile, LifetimeFile, ProfileFile, RunAsFile, SlippedThroughFile,
+            SupplementalGroupsFile,
         },
         value::Given,
     },
@@ -21,7 +23,9 @@ mod access;
 mod bodies;
 mod command;
 mod images;
+mod network;
 mod permitted;
+mod probe;
 mod resources;
 mod routing;
 mod scheduling;
@@ -41,6 +45,8 @@ pub(super) struct Checker<'f> {
 pub(super) struct Meaning {
     pub(super) profiles: BTreeMap<String, Profile>,
     pub(super) routing: Routing,
+    pub(super) network: Network,
+    pub(super) finished_grace_seconds: u32,
     pub(super) bodies: Bodies,
     pub(super) trusted: Vec<String>,
 }
@@ -55,6 +61,13 @@ impl<'f> Checker<'f> {
 
     pub(super) fn policy(&self, file: PolicyFile) -> Checked<Meaning> {
         let routing = self.routing(file.routing.unwrap_or_default())?;
+        let network = self.network(file.network.unwrap_or_default())?;
+        let finished_grace_seconds = self.within(
+            "finishedGraceSeconds",
+            file.finished_grace_seconds,
+            FINISHED_GRACE_SECONDS,
+            0..=LONGEST_FINISHED_GRACE_SECONDS,
+        )?;
         let bodies = self.bodies(file.bodies.unwrap_or_default())?;
         let trusted = match file.trusted {
             Some(names) => self.trusted(names)?,
@@ -69,7 +82,7 @@ impl<'f> Checker<'f> {
             let problem = "has no `default`, the profile of a pod that names none; add it, `default: {}` is enough";
             return Err(self.invalid(file.profiles.line, "profiles", problem));
         }
-        Ok(Meaning { profiles, routing, bodies: bodies.bodies, trusted })
+        Ok(Meaning { profiles, routing, network, finished_grace_seconds, bodies: bodies.bodies, trusted })
     }
 
     fn invalid(&self, line: u64, key: &str, problem: impl Into<String>) -> PolicyError {
@@ -137,7 +150,11 @@ impl<'f> Checker<'f> {
                 None => defaults.command,
             },
             readiness_gate: file.readiness_gate.unwrap_or(defaults.readiness_gate),
-            slipped_through: defaults.slipped_through,
+            slipped_through: match file.slipped_through {
+                Some(SlippedThroughFile::Keep) => SlippedThrough::Keep,
+                Some(SlippedThroughFile::Delete) => SlippedThrough::Delete,
+                None => defaults.slipped_through,
+            },
         })
     }
 
@@ -157,11 +174,44 @@ impl<'f> Checker<'f> {
     }
 
     fn positive(&self, key: &str, file: Option<Given<i64>>, default: i64) -> Checked<i64> {
-        let given = file.unwrap_or(Given::nowhere(default));
-        if (1..=MOST).contains(&given.value) {
-            return Ok(given.value);
+        self.within(key, file, default, 1..=MOST)
+    }
+
+    fn within<N: TryFrom<i64> + PartialOrd + Display>(
+        &self,
+        key: &str,
+        file: Option<Given<i64>>,
+        default: N,
+        range: RangeInclusive<N>,
+    ) -> Checked<N> {
+        let Some(given) = file else { return Ok(default) };
+        N::try_from(given.value).ok().filter(|number| range.contains(number)).ok_or_else(|| {
+            self.invalid(given.line, key, format!("must be a whole number from {} to {}", range.start(), range.end()))
+        })
+    }
+
+    /// A name, by `is_name`; none where the key is left out or empty.
+    fn name(
+        &self,
+        key: &str,
+        file: Option<Given<String>>,
+        is_name: impl Fn(&str) -> bool,
+        what: &str,
+    ) -> Checked<Option<String>> {
+        match file.filter(|name| !name.value.is_empty()) {
+            Some(name) if !is_name(&name.value) => {
+                Err(self.invalid(name.line, key, format!("must be the name of {what}, or empty")))
+            }
+            name => Ok(name.map(|name| name.value)),
         }
-        Err(self.invalid(given.line, key, format!("must be a whole number from 1 to {MOST}")))
+    }
+
+    /// Namespaces, each in full.
+    fn namespaces(&self, key: &str, names: Vec<Given<String>>) -> Checked<Vec<String>> {
+        match names.iter().find(|name| !is_dns_label(&name.value, LABEL)) {
+            Some(wrong) => Err(self.invalid(wrong.line, key, "must name namespaces in full, of a-z, 0-9 and `-`")),
+            None => Ok(values(names)),
+        }
     }
 }
 

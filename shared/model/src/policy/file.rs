@@ -10,12 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::PolicyError;
 
+pub(super) mod network;
 pub(super) mod profile;
+pub(super) mod routing;
 pub(super) mod scheduling;
 mod unreadable;
 pub(super) mod value;
 
+use network::NetworkFile;
 use profile::{EachRequest, ProfileFile};
+use routing::RoutingFile;
 use value::{Amount, Given};
 
 /// A policy: what sessions may at most be, whether they get an address, and how bodies get into them.
@@ -26,39 +30,18 @@ pub(super) struct PolicyFile {
     /// Profiles by name. A pod names its profile by the label cofferdam.dev/profile; `default`, which has to be there,
     /// holds where it names none.
     pub(super) profiles: Given<BTreeMap<Given<String>, Option<ProfileFile>>>,
-    /// Whether sessions get an address.
+    /// Whether sessions get an address, and where it is.
     pub(super) routing: Option<RoutingFile>,
+    /// Whom sessions reach, and who reaches them.
+    pub(super) network: Option<NetworkFile>,
+    /// How many seconds a pod that has finished is kept, if no controller owns it. It may ask for more by the annotation
+    /// cofferdam.dev/finished-grace-seconds.
+    #[schemars(range(min = 0, max = 86400))]
+    pub(super) finished_grace_seconds: Option<Given<i64>>,
     /// How bodies get into pods.
     pub(super) bodies: Option<BodiesFile>,
     /// User names that may set the labels and annotations that are otherwise written by Cofferdam alone.
     pub(super) trusted: Option<Vec<Given<String>>>,
-}
-
-/// Whether sessions get an address.
-#[derive(Default, Deserialize, JsonSchema, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(rename = "Routing")]
-pub(super) struct RoutingFile {
-    /// The domain below which each session has its hosts, such as sessions.example.com. Without one there are no
-    /// addresses.
-    pub(super) base_domain: Option<Given<String>>,
-    /// Which kind of object makes an address.
-    pub(super) mode: Option<RoutingModeFile>,
-}
-
-/// Which kind of object makes an address.
-#[derive(Clone, Copy, Deserialize, JsonSchema, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "RoutingMode")]
-pub(super) enum RoutingModeFile {
-    /// Whichever is configured, then whichever is installed.
-    Auto,
-    /// Gateway API's HTTPRoute.
-    Gateway,
-    /// Ingress.
-    Ingress,
-    /// None: sessions have no address.
-    None,
 }
 
 /// How bodies get into pods.

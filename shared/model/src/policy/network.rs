@@ -7,7 +7,8 @@ pub struct Network {
     pub mode: NetworkMode,
     /// Namespaces of the routing layer's data plane, which may reach all ports of sessions.
     pub data_plane_namespaces: Vec<String>,
-    /// CIDRs that sessions may not reach, IPv4 and IPv6; the internet is all the rest.
+    /// CIDRs that sessions may not reach, IPv4 and IPv6, each with a prefix of at least one bit and nothing after it; the
+    /// internet is all the rest.
     pub blocked: Vec<String>,
 }
 
@@ -21,15 +22,19 @@ pub enum NetworkMode {
     Manual,
 }
 
-/// Private, shared, local, link-local with its metadata services, multicast and reserved addresses (RFC 6890).
-const BLOCKED: [&str; 13] = [
+/// Private, shared, local, link-local with its metadata services, protocol, benchmark, multicast and reserved addresses
+/// (RFC 6890), and the one by which Azure's nodes speak to their host.
+const BLOCKED: [&str; 16] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
     "100.64.0.0/10",
     "127.0.0.0/8",
+    "168.63.129.16/32",
     "169.254.0.0/16",
     "172.16.0.0/12",
+    "192.0.0.0/24",
     "192.168.0.0/16",
+    "198.18.0.0/15",
     "224.0.0.0/4",
     "240.0.0.0/4",
     "::1/128",

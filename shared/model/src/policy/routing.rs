@@ -1,6 +1,6 @@
 //! Whether sessions get an address, and where it is.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 /// Whether sessions get an address, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,6 +168,19 @@ impl PublicUrl {
         match self.port.filter(|port| *port != self.scheme.port()) {
             Some(port) => format!("{scheme}://{host}:{port}/"),
             None => format!("{scheme}://{host}/"),
+        }
+    }
+}
+
+/// As in the policy: an IPv6 address is in brackets where a port follows.
+impl fmt::Display for ProbeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.host, self.port) {
+            (ProbeHost::Address(IpAddr::V6(address)), Some(port)) => write!(f, "[{address}]:{port}"),
+            (ProbeHost::Address(address), Some(port)) => write!(f, "{address}:{port}"),
+            (ProbeHost::Address(address), None) => write!(f, "{address}"),
+            (ProbeHost::Name(name), Some(port)) => write!(f, "{name}:{port}"),
+            (ProbeHost::Name(name), None) => f.write_str(name),
         }
     }
 }

@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Allow, AppArmor, Bodies, DefaultRequest, HostUsers, Images, Policy, Profile, Resources, Routing, RoutingMode,
-    RuntimeClass, Scheduling, Scratch, SupplementalGroups, Toleration,
+    Allow, AppArmor, Bodies, DefaultRequest, HostUsers, Images, Network, NetworkMode, ParentGateway, Policy,
+    ProbeRouting, Profile, ProofMode, Resources, Routing, RoutingMode, RuntimeClass, Scheduling, Scheme, Scratch,
+    SlippedThrough, SupplementalGroups, Toleration,
     file::{
-        BodiesFile, PolicyFile, RoutingFile, RoutingModeFile,
+        BodiesFile, PolicyFile,
+        network::{NetworkFile, NetworkModeFile},
         profile::{
             AllowFile, AppArmorFile, EachRequest, HostAliasesFile, HostUsersFile, ImagesFile, LifetimeFile, LimitsFile,
             PodFile, ProfileFile, PullPolicyFile, ResourcesFile, RunAsFile, ScratchFile, SeccompFile,
-            SupplementalGroupsFile,
+            SlippedThroughFile, SupplementalGroupsFile,
+        },
+        routing::{
+            GatewayFile, IngressFile, ProbeFile, ProofFile, PublicUrlFile, RoutingFile, RoutingModeFile, SchemeFile,
         },
         scheduling::{Operator, RuntimeClassChoice, RuntimeClassFile, SchedulingFile, TaintEffect, TolerationFile},
         value::{Amount, Given, RequestFile, RequestsFile},
@@ -34,6 +39,8 @@ pub(super) fn written(policy: &Policy) -> PolicyFile {
     PolicyFile {
         profiles: given(profiles.collect()),
         routing: Some(of_routing(&policy.routing)),
+        network: Some(of_network(&policy.network)),
+        finished_grace_seconds: Some(given(policy.finished_grace_seconds.into())),
         bodies: Some(of_bodies(&policy.bodies)),
         trusted: Some(texts(&policy.trusted)),
     }
@@ -75,6 +82,10 @@ fn of_profile(profile: &Profile) -> ProfileFile {
         host_aliases: Some(if profile.host_aliases { HostAliasesFile::Allow } else { HostAliasesFile::Refuse }),
         command: Some(given(texts(&profile.command))),
         readiness_gate: Some(profile.readiness_gate),
+        slipped_through: Some(match profile.slipped_through {
+            SlippedThrough::Keep => SlippedThroughFile::Keep,
+            SlippedThrough::Delete => SlippedThroughFile::Delete,
+        }),
     }
 }
 
@@ -163,13 +174,61 @@ fn of_scratch(scratch: &Scratch) -> ScratchFile {
 
 fn of_routing(routing: &Routing) -> RoutingFile {
     RoutingFile {
-        base_domain: Some(text(routing.base_domain.as_deref().unwrap_or_default())),
+        base_domain: Some(optional(routing.base_domain.as_ref())),
         mode: Some(match routing.mode {
             RoutingMode::Auto => RoutingModeFile::Auto,
             RoutingMode::Gateway => RoutingModeFile::Gateway,
             RoutingMode::Ingress => RoutingModeFile::Ingress,
             RoutingMode::None => RoutingModeFile::None,
         }),
+        home: Some(texts(&routing.home)),
+        gateway: Some(of_gateway(routing.gateway.as_ref())),
+        ingress: Some(IngressFile {
+            class_name: Some(optional(routing.ingress_class.as_ref())),
+            tls_secret: Some(optional(routing.ingress_tls_secret.as_ref())),
+        }),
+        public_url: Some(PublicUrlFile {
+            scheme: Some(match routing.public_url.scheme {
+                Scheme::Http => SchemeFile::Http,
+                Scheme::Https => SchemeFile::Https,
+            }),
+            port: Some(given(routing.public_url.port.unwrap_or_default().into())),
+        }),
+        proof: Some(match routing.proof {
+            ProofMode::Auto => ProofFile::Auto,
+            ProofMode::On => ProofFile::On,
+            ProofMode::Off => ProofFile::Off,
+        }),
+        probe: Some(of_probe(&routing.probe)),
+        deadline_seconds: Some(given(routing.deadline_seconds.into())),
+        failures: Some(given(routing.failures.into())),
+    }
+}
+
+fn of_gateway(gateway: Option<&ParentGateway>) -> GatewayFile {
+    GatewayFile {
+        name: Some(optional(gateway.map(|gateway| &gateway.name))),
+        namespace: Some(optional(gateway.and_then(|gateway| gateway.namespace.as_ref()))),
+        listener: Some(optional(gateway.and_then(|gateway| gateway.listener.as_ref()))),
+    }
+}
+
+fn of_probe(probe: &ProbeRouting) -> ProbeFile {
+    ProbeFile {
+        address: Some(given(probe.address.as_ref().map(ToString::to_string).unwrap_or_default())),
+        scheme: Some(text(probe.scheme.map(Scheme::as_str).unwrap_or_default())),
+        ca_bundle: Some(optional(probe.ca_bundle.as_ref())),
+    }
+}
+
+fn of_network(network: &Network) -> NetworkFile {
+    NetworkFile {
+        mode: Some(match network.mode {
+            NetworkMode::Managed => NetworkModeFile::Managed,
+            NetworkMode::Manual => NetworkModeFile::Manual,
+        }),
+        data_plane_namespaces: Some(texts(&network.data_plane_namespaces)),
+        blocked: Some(texts(&network.blocked)),
     }
 }
 
@@ -194,6 +253,11 @@ fn amount(quantity: Quantity) -> Given<Amount> {
 
 fn text(text: &str) -> Given<String> {
     given(text.to_owned())
+}
+
+/// Empty for none.
+fn optional(given: Option<&String>) -> Given<String> {
+    text(given.map(String::as_str).unwrap_or_default())
 }
 
 fn texts(all: &[String]) -> Vec<Given<String>> {

@@ -25,6 +25,8 @@ fn the_built_in_policy_is_valid_and_says_what_the_defaults_say() {
         let least = Policy::parse("policy.yaml", text).unwrap();
         assert_eq!(least.profile("default"), Some(&Profile::default()));
         assert_eq!(least.routing(), policy.routing());
+        assert_eq!(least.network(), policy.network());
+        assert_eq!(least.finished_grace_seconds(), policy.finished_grace_seconds());
         assert_eq!(least.bodies(), policy.bodies());
         assert_eq!(least.trusted(), policy.trusted());
     }
@@ -53,7 +55,7 @@ fn the_built_in_policy_writes_every_key() {
     // The file is the reference: a key that it does not show is a key that nobody finds.
     let written: serde_json::Value = serde_saphyr::from_str(BUILT_IN).unwrap();
     let full: serde_json::Value = serde_saphyr::from_str(&Policy::built_in().show()).unwrap();
-    for part in ["/profiles/default", "/routing", "/bodies", "/trusted"] {
+    for part in ["/profiles/default", "/routing", "/network", "/finishedGraceSeconds", "/bodies", "/trusted"] {
         assert_eq!(written.pointer(part), full.pointer(part), "{part}");
     }
     assert_eq!(written.as_object().unwrap().len(), full.as_object().unwrap().len());
@@ -92,6 +94,18 @@ fn an_unknown_key_fails_with_file_line_key_and_the_key_that_was_meant() {
         (
             "profiles: {default: {}}\nrouting:\n  basedomain: a",
             "policy.yaml:3: unknown key `basedomain`; did you mean `baseDomain`?",
+        ),
+        (
+            "profiles: {default: {}}\nrouting:\n  publicUrl: {}",
+            "policy.yaml:3: unknown key `publicUrl`; did you mean `publicURL`?",
+        ),
+        (
+            "profiles: {default: {}}\nrouting:\n  gateway:\n    sectionName: a",
+            "policy.yaml:4: unknown key `sectionName`; known here are name, namespace, listener",
+        ),
+        (
+            "profiles: {default: {}}\nnetwork: {block: []}",
+            "policy.yaml:2: unknown key `block`; did you mean `blocked`?",
         ),
         ("profiles: {default: {}}\nbodies:\n  sizes: 1", "policy.yaml:3: unknown key `sizes`; did you mean `size`?"),
     ] {

@@ -1,7 +1,10 @@
 use crate::{
-    policy::{DefaultRequest, Policy, Requests, RoutingMode, tests::profile},
+    policy::{DefaultRequest, Policy, Requests, SlippedThrough, tests::profile},
     quantity::Quantity,
 };
+
+mod network;
+mod routing;
 
 /// That what is said about each of these files begins like this.
 fn expect(wrong: &[(&str, &str)]) {
@@ -346,33 +349,27 @@ fn bodies_contradict_neither_scratch_nor_volume_types_nor_audiences() {
 }
 
 #[test]
-fn a_base_domain_leaves_room_for_the_longest_host() {
-    let label = "a".repeat(62);
-    let longest = format!("{label}.{label}.{label}");
-    assert_eq!(longest.len(), 188);
-    let with = |domain: &str| {
-        Policy::parse("policy.yaml", &format!("profiles: {{default: {{}}}}\nrouting:\n  baseDomain: {domain}"))
+fn what_becomes_of_a_session_that_is_not_hardened_is_one_of_two_words() {
+    expect_of_profile(&[(
+        "slippedThrough: remove",
+        "policy.yaml:3: `slippedThrough` is `remove`, but must be one of keep, delete",
+    )]);
+    assert_eq!(profile("slippedThrough: delete").unwrap().slipped_through, SlippedThrough::Delete);
+    assert_eq!(profile("slippedThrough: keep").unwrap().slipped_through, SlippedThrough::Keep);
+}
+
+#[test]
+fn a_finished_pod_is_kept_for_a_day_at_most() {
+    let with = |seconds: &str| {
+        Policy::parse("policy.yaml", &format!("profiles: {{default: {{}}}}\nfinishedGraceSeconds: {seconds}"))
     };
-    for domain in [&longest, &format!("{longest}a"), "sessions.example.com", "localhost"] {
-        assert_eq!(with(domain).unwrap().routing().base_domain.as_deref(), Some(domain), "{domain}");
-        assert!(with(domain).unwrap().routing().is_on());
+    for seconds in [0, 600, 86_400] {
+        assert_eq!(with(&seconds.to_string()).unwrap().finished_grace_seconds(), seconds);
     }
-    for domain in [
-        &format!("{longest}aa"),
-        "'*.example.com'",
-        "Example.com",
-        "example.com.",
-        "https://example.com",
-        "a_b.c",
-        "'a b'",
-    ] {
-        let error = with(domain).unwrap_err().to_string();
-        assert!(error.starts_with("policy.yaml:3: `baseDomain` must be a domain in lower case"), "{error}");
+    for wrong in ["86401", "-1", "4294967296", "9223372036854775807"] {
+        let message = "policy.yaml:2: `finishedGraceSeconds` must be a whole number from 0 to 86400";
+        assert_eq!(with(wrong).unwrap_err().to_string(), message);
     }
-    for nothing in ["", "''"] {
-        assert!(!with(nothing).unwrap().routing().is_on());
-    }
-    let off = Policy::parse("policy.yaml", "profiles: {default: {}}\nrouting: {baseDomain: a.b, mode: none}").unwrap();
-    assert_eq!(off.routing().mode, RoutingMode::None);
-    assert!(!off.routing().is_on());
+    let message = "policy.yaml:2: `finishedGraceSeconds` must be a whole number";
+    assert_eq!(with("10m").unwrap_err().to_string(), message);
 }

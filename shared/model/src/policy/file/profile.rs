@@ -53,6 +53,8 @@ pub(in crate::policy) struct ProfileFile {
     pub(in crate::policy) command: Option<Given<Vec<Given<String>>>>,
     /// Whether pods wait with Ready until their address works, where routing is on.
     pub(in crate::policy) readiness_gate: Option<bool>,
+    /// What becomes of a session that is found unhardened while it lives.
+    pub(in crate::policy) slipped_through: Option<SlippedThroughFile>,
 }
 
 /// Who may use a profile. An empty list asks for nothing; users have to be in one of `users` and `groups`.
@@ -247,4 +249,15 @@ pub(in crate::policy) enum HostAliasesFile {
     Allow,
     /// A pod that uses it is refused.
     Refuse,
+}
+
+/// What becomes of a session that is found unhardened while it lives. It is reported, and has no address.
+#[derive(Clone, Copy, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SlippedThrough")]
+pub(in crate::policy) enum SlippedThroughFile {
+    /// It goes on.
+    Keep,
+    /// It is deleted.
+    Delete,
 }

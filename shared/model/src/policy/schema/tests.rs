@@ -108,6 +108,12 @@ fn the_shipped_policy_fits_the_schema_and_slips_of_the_pen_do_not() {
         ("profiles: {default: {resources: {limits: {memory: 1GB}}}}", "breaks pattern"),
         ("profiles: {default: {resources: {requests: limit}}}", "breaks const"),
         ("profiles: {default: {readinessGate: 1}}", "breaks type"),
+        ("profiles: {default: {slippedThrough: remove}}", "breaks oneOf"),
+        ("profiles: {default: {}}\nrouting: {publicUrl: {}}", "unknown key publicUrl"),
+        ("profiles: {default: {}}\nrouting: {publicURL: {port: 65536}}", "breaks maximum"),
+        ("profiles: {default: {}}\nrouting: {probe: {scheme: tls}}", "breaks pattern"),
+        ("profiles: {default: {}}\nrouting: {failures: 0}", "breaks minimum"),
+        ("profiles: {default: {}}\nnetwork: {mode: auto}", "breaks oneOf"),
     ] {
         let found = misfits_of(text);
         assert!(found.iter().any(|found| found.contains(misfit)), "{text}: {found:?}");
@@ -131,6 +137,9 @@ fn every_key_has_a_description_and_those_of_the_default_profile_a_default() {
     assert_eq!(definitions["Limits"]["properties"]["memory"]["default"], json!("512Mi"));
     assert_eq!(definitions["Scheduling"]["properties"]["nodeSelector"]["default"], json!({}));
     assert_eq!(definitions["Profile"]["properties"]["appArmor"]["default"], json!("leave"));
+    assert_eq!(definitions["PublicURL"]["properties"]["scheme"]["default"], json!("https"));
+    assert_eq!(definitions["Network"]["properties"]["mode"]["default"], json!("managed"));
+    assert_eq!(schema["properties"]["finishedGraceSeconds"]["default"], json!(600));
     assert_eq!(definitions["Bodies"]["properties"]["path"]["default"], json!("/app"));
 }
 

@@ -1,6 +1,13 @@
 //! Policies that a file can say.
 
-use proptest::{collection::vec, option, prelude::*, sample::subsequence};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use proptest::{
+    collection::vec,
+    option,
+    prelude::*,
+    sample::{select, subsequence},
+};
 
 use super::super::*;
 use crate::{policy::kubernetes::VOLUME_TYPES, quantity::Quantity};
@@ -8,11 +15,11 @@ use crate::{policy::kubernetes::VOLUME_TYPES, quantity::Quantity};
 /// Any policy, in words that YAML could mistake for something else where the format allows them.
 pub(in crate::policy) fn policy() -> impl Strategy<Value = Policy> {
     let profiles = (profile(), prop::collection::btree_map("[a-z0-9]([a-z0-9-]{0,9}[a-z0-9])?", profile(), 0..3));
-    (profiles, routing(), bodies(), vec("[a-z0-9:~.-]{1,12}", 0..3)).prop_map(
-        |((default, mut profiles), routing, bodies, trusted)| {
+    let seconds = 0..=LONGEST_FINISHED_GRACE_SECONDS;
+    (profiles, routing(), network(), seconds, bodies(), vec("[a-z0-9:~.-]{1,12}", 0..3)).prop_map(
+        |((default, mut profiles), routing, network, finished_grace_seconds, bodies, trusted)| {
             profiles.insert("default".to_owned(), default);
             let system_namespace = SYSTEM_NAMESPACE.to_owned();
-            let (network, finished_grace_seconds) = (Network::default(), FINISHED_GRACE_SECONDS);
             let digest = String::new();
             Policy { profiles, trusted, routing, network, finished_grace_seconds, bodies, system_namespace, digest }
         },
@@ -32,12 +39,12 @@ prop_compose! {
         volume_types in subsequence(VOLUME_TYPES.to_vec(), 0..10),
         scratch in scratch(),
         seccomp_localhost_profiles in vec("[a-z0-9~][a-z0-9/ -]{0,8}", 0..3),
-        switches in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        switches in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
         sysctls in vec("[a-z]{1,4}\\.[a-z_]{1,8}", 0..3),
         token_audiences in vec("[a-z0-9~.]{1,8}", 0..3),
         command in vec("[ -~]{0,6}\\$\\(ENTRY\\)", 0..3),
     ) -> Profile {
-        let (app_armor, host_users, groups, host_aliases, readiness_gate) = switches;
+        let (app_armor, host_users, groups, host_aliases, readiness_gate, slipped_through) = switches;
         let mut volume_types: Vec<String> = volume_types.into_iter().map(str::to_owned).collect();
         volume_types.extend(["emptyDir".to_owned(), "projected".to_owned()]);
         Profile {
@@ -59,7 +66,7 @@ prop_compose! {
             host_aliases,
             command,
             readiness_gate,
-            slipped_through: SlippedThrough::Keep,
+            slipped_through: if slipped_through { SlippedThrough::Delete } else { SlippedThrough::Keep },
         }
     }
 }
@@ -113,7 +120,7 @@ fn labels() -> impl Strategy<Value = BTreeMap<String, String>> {
 }
 
 fn tolerations() -> impl Strategy<Value = Vec<Toleration>> {
-    let effect = option::of(prop::sample::select(vec!["NoSchedule", "PreferNoSchedule", "NoExecute"]));
+    let effect = option::of(select(vec!["NoSchedule", "PreferNoSchedule", "NoExecute"]));
     let toleration = (option::of("[a-z0-9]{1,5}"), any::<bool>(), option::of("[a-z0-9]{0,5}"), effect).prop_map(
         |(key, exists, value, effect)| {
             let exists = exists || key.is_none();
@@ -127,13 +134,11 @@ fn resources() -> impl Strategy<Value = Resources> {
     let requests = || {
         prop_oneof![
             Just(DefaultRequest::Limit),
-            prop::sample::select(vec!["1", "1m", "0.5", "1e1", "1Ki"])
-                .prop_map(|a| DefaultRequest::Amount(Quantity::constant(a)))
+            select(vec!["1", "1m", "0.5", "1e1", "1Ki"]).prop_map(|a| DefaultRequest::Amount(Quantity::constant(a)))
         ]
     };
-    let amounts =
-        || prop::sample::select(vec!["2Ki", "1e4", "10k", "123456789n", "9.5Gi", "1T"]).prop_map(Quantity::constant);
-    let limits = (amounts(), amounts(), prop::sample::select(vec!["8Gi", "1T", "5e9"]).prop_map(Quantity::constant));
+    let amounts = || select(vec!["2Ki", "1e4", "10k", "123456789n", "9.5Gi", "1T"]).prop_map(Quantity::constant);
+    let limits = (amounts(), amounts(), select(vec!["8Gi", "1T", "5e9"]).prop_map(Quantity::constant));
     (limits, (requests(), requests(), requests()), vec("[a-z]{1,4}\\.com/[a-z]{1,4}", 0..3), any::<bool>()).prop_map(
         |(limits, requests, extended, claims)| {
             let within = |request, limit| match request {
@@ -169,10 +174,78 @@ fn scratch() -> impl Strategy<Value = Vec<Scratch>> {
     })
 }
 
-fn routing() -> impl Strategy<Value = Routing> {
-    let modes = vec![RoutingMode::Auto, RoutingMode::Gateway, RoutingMode::Ingress, RoutingMode::None];
-    (option::of("[a-z0-9]{1,5}(\\.[a-z0-9]{1,5}){0,2}"), prop::sample::select(modes))
-        .prop_map(|(base_domain, mode)| Routing { base_domain, mode, ..Routing::default() })
+prop_compose! {
+    fn routing()(
+        base_domain in option::of("[a-z0-9]{1,5}(\\.[a-z0-9]{1,5}){0,2}"),
+        mode in select(vec![RoutingMode::Auto, RoutingMode::Gateway, RoutingMode::Ingress, RoutingMode::None]),
+        home in vec("[a-z0-9]{1,5}", 0..3),
+        gateway in option::of(gateway()),
+        ingress_class in option::of("[a-z0-9]{1,5}"),
+        ingress_tls_secret in option::of("[a-z0-9]{1,5}"),
+        public_url in (scheme(), option::of(1_u16..)).prop_map(|(scheme, port)| PublicUrl { scheme, port }),
+        proof in select(vec![ProofMode::Auto, ProofMode::On, ProofMode::Off]),
+        probe in probe(),
+        deadline_seconds in 1_u32..=3600,
+        failures in 1_u32..=100,
+    ) -> Routing {
+        let ignores_secret = mode == RoutingMode::Gateway || (mode == RoutingMode::Auto && gateway.is_some());
+        Routing {
+            base_domain,
+            mode,
+            home,
+            gateway,
+            ingress_class,
+            ingress_tls_secret: ingress_tls_secret.filter(|_| !ignores_secret),
+            public_url,
+            proof,
+            probe,
+            deadline_seconds,
+            failures,
+        }
+    }
+}
+
+fn gateway() -> impl Strategy<Value = ParentGateway> {
+    ("[a-z0-9]{1,5}(\\.[a-z0-9]{1,3})?", option::of("[a-z0-9]{1,5}"), option::of("[a-z0-9]{1,5}"))
+        .prop_map(|(name, namespace, listener)| ParentGateway { name, namespace, listener })
+}
+
+fn scheme() -> impl Strategy<Value = Scheme> {
+    select(vec![Scheme::Http, Scheme::Https])
+}
+
+fn probe() -> impl Strategy<Value = ProbeRouting> {
+    let by_number = (any::<IpAddr>(), option::of(1_u16..))
+        .prop_map(|(address, port)| ProbeAddress { host: ProbeHost::Address(address), port });
+    let by_name = ("[a-z0-9]{1,5}\\.[a-z]{1,3}", 1_u16..)
+        .prop_map(|(name, port)| ProbeAddress { host: ProbeHost::Name(name), port: Some(port) });
+    let certificates = vec("-----BEGIN CERTIFICATE-----\n([A-Za-z0-9+/]{4,9}\n){1,2}-----END CERTIFICATE-----\n", 1..3);
+    let ca_bundle = ("(# [ -~]{0,9}\n)?", certificates).prop_map(|(comment, blocks)| comment + &blocks.concat());
+    (option::of(prop_oneof![by_number, by_name]), option::of(scheme()), option::of(ca_bundle)).prop_map(
+        |(address, scheme, ca_bundle)| ProbeRouting {
+            address,
+            scheme,
+            ca_bundle: ca_bundle.filter(|_| scheme != Some(Scheme::Http)),
+        },
+    )
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    let v4 = (any::<u32>(), 1_u32..=32).prop_map(|(bits, prefix)| {
+        let shift = 32 - prefix;
+        format!("{}/{prefix}", Ipv4Addr::from_bits(bits >> shift << shift))
+    });
+    let v6 = (any::<u128>(), 1_u32..=128).prop_map(|(bits, prefix)| {
+        let shift = 128 - prefix;
+        format!("{}/{prefix}", Ipv6Addr::from_bits(bits >> shift << shift))
+    });
+    (any::<bool>(), vec("[a-z0-9]{1,5}", 0..3), vec(prop_oneof![v4, v6], 0..4)).prop_map(
+        |(is_manual, data_plane_namespaces, blocked)| Network {
+            mode: if is_manual { NetworkMode::Manual } else { NetworkMode::Managed },
+            data_plane_namespaces,
+            blocked,
+        },
+    )
 }
 
 fn bodies() -> impl Strategy<Value = Bodies> {
