@@ -3,6 +3,12 @@
 use serde_json::Value;
 
 use crate::layer::Layer;
+use crate::report::Reason;
+
+mod condition;
+mod gateway;
+mod ingress;
+mod listener;
 
 /// What is known of one port's route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +25,7 @@ pub enum Verdict {
     /// The layer did not take it, or not any more.
     Refused {
         /// A reason of [`crate::report`].
-        reason: crate::report::Reason,
+        reason: Reason,
         /// What the controller said, or what to look at.
         message: String,
     },
@@ -51,6 +57,42 @@ pub enum Known<'a> {
 
 /// Judges a route. Never final: it is asked again whenever a part of the evidence changes.
 #[must_use]
-pub fn verdict(_layer: &Layer, _evidence: Evidence<'_>) -> Verdict {
-    Verdict::Pending(String::new())
+pub fn verdict(layer: &Layer, evidence: Evidence<'_>) -> Verdict {
+    let is_weak = matches!(layer, Layer::Ingress { .. });
+    let finding = match (layer, evidence.route) {
+        (Layer::Off, _) => Finding::Waiting { told: "Routing is off.".to_owned(), overdue: None },
+        (_, None) => Finding::Waiting { told: "The route is not there yet.".to_owned(), overdue: None },
+        (Layer::Gateway { parent, .. }, Some(route)) => gateway::judge(parent, route, evidence.gateway),
+        (Layer::Ingress { class, .. }, Some(ingress)) => ingress::judge(class, ingress),
+    };
+    match finding {
+        Finding::Taken => Verdict::Programmed { is_weak },
+        Finding::Refused(reason, message) => Verdict::Refused { reason, message },
+        Finding::Unreadable(told) => Verdict::Unreadable(told),
+        // Who cannot read the answer does not know that there is none (contract L11).
+        Finding::Waiting { told, .. } if evidence.is_unreadable => {
+            Verdict::Unreadable(format!("The route's status could not be read. Last known: {told}"))
+        }
+        Finding::Waiting { overdue: Some((reason, message)), .. } if evidence.is_overdue => {
+            Verdict::Refused { reason, message }
+        }
+        Finding::Waiting { told, .. } => Verdict::Pending(told),
+    }
 }
+
+/// What a status comes to, before it is asked how long that has been so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Finding {
+    Taken,
+    Refused(Reason, String),
+    Unreadable(String),
+    Waiting {
+        /// What is waited for.
+        told: String,
+        /// What it is once the deadline has passed; none for what only stays unknown.
+        overdue: Option<(Reason, String)>,
+    },
+}
+
+#[cfg(test)]
+mod tests;
