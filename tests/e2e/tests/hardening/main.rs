@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod admission;
+mod agent_rights;
 mod as_said;
 mod controllers;
 mod debugging;

@@ -11,7 +11,9 @@ fn versions(stage: &Stage) -> BTreeMap<String, String> {
     let arguments = ["get", "--filename=-", "--output=json"];
     let list: Value = serde_json::from_str(&stage.kubectl.run_with(arguments, &stage.manifests).unwrap()).unwrap();
     let objects = list["items"].as_array().unwrap().iter();
+    // Agents write their Lease all the time.
     objects
+        .filter(|object| object["kind"] != "Lease")
         .map(|object| {
             let metadata = &object["metadata"];
             let version = metadata.get("generation").unwrap_or(&metadata["resourceVersion"]);

@@ -1,0 +1,352 @@
+//! What an agent may write, asked with the tokens that agents have: bound to a pod, which is on a node. Everything is
+//! asked by dry run, so that agents that run beside the test notice nothing but a Lease in other hands for a moment.
+
+use anyhow::{Context, Result, bail};
+use cofferdam_e2e::images::FIXTURE;
+use cofferdam_e2e::install::SYSTEM;
+use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
+use cofferdam_e2e::stage::Stage;
+use cofferdam_e2e::wait::until;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::{Value, json};
+
+const ACCOUNT: &str = "cofferdam-agent";
+
+/// One request, in the namespace of the test.
+enum Ask {
+    Create(Value),
+    /// A merge patch.
+    Patch(&'static str, &'static str, Value),
+    /// A strategic merge patch of a pod's status.
+    Report(&'static str, Value),
+    Delete(&'static str, &'static str),
+}
+
+use Ask::{Create, Delete, Patch as Change, Report};
+
+fn api(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
+    let (group, plural) = match kind {
+        "Pod" => ("", "pods"),
+        "Service" => ("", "services"),
+        "EndpointSlice" => ("discovery.k8s.io", "endpointslices"),
+        "Ingress" => ("networking.k8s.io", "ingresses"),
+        "NetworkPolicy" => ("networking.k8s.io", "networkpolicies"),
+        _ => ("coordination.k8s.io", "leases"),
+    };
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", kind), plural);
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
+/// Somebody who holds a token.
+struct Holder {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+}
+
+impl Holder {
+    fn of(stage: &Stage, token: &str) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let client = runtime.block_on(async {
+            let file = Kubeconfig::read_from(stage.cluster.kubeconfig())?;
+            let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+            config.proxy_url = None;
+            config.auth_info = AuthInfo { token: Some(token.trim().to_owned().into()), ..AuthInfo::default() };
+            anyhow::Ok(Client::try_from(config)?)
+        })?;
+        Ok(Self { runtime, client })
+    }
+
+    /// Asks by dry run. The error is what the API server said.
+    fn ask(&self, namespace: &str, ask: &Ask) -> Result<(), String> {
+        let answer = self.runtime.block_on(async {
+            let patching = PatchParams { dry_run: true, ..PatchParams::default() };
+            match ask {
+                Create(object) => {
+                    let api = api(&self.client, namespace, object["kind"].as_str().unwrap());
+                    let object = serde_json::from_value(object.clone()).unwrap();
+                    let posting = PostParams { dry_run: true, ..PostParams::default() };
+                    api.create(&posting, &object).await.map(|_| ())
+                }
+                Change(kind, name, change) => {
+                    let api = api(&self.client, namespace, kind);
+                    api.patch(name, &patching, &Patch::Merge(change)).await.map(|_| ())
+                }
+                Report(pod, change) => {
+                    let api = api(&self.client, namespace, "Pod");
+                    api.patch_status(pod, &patching, &Patch::Strategic(change)).await.map(|_| ())
+                }
+                Delete(kind, name) => {
+                    let deleting = DeleteParams { dry_run: true, ..DeleteParams::default() };
+                    api(&self.client, namespace, kind).delete(name, &deleting).await.map(|_| ())
+                }
+            }
+        });
+        match answer {
+            Ok(()) => Ok(()),
+            Err(kube::Error::Api(status)) => Err(status.message),
+            Err(other) => panic!("{other:#}"),
+        }
+    }
+}
+
+/// Two sessions on two nodes, what agents would publish for them, and a pod that is no session.
+struct Scene<'a> {
+    stage: &'a Stage,
+    sessions: TestNamespace,
+    others: TestNamespace,
+}
+
+impl Scene<'_> {
+    fn prepare(stage: &Stage) -> Result<Scene<'_>> {
+        rights(stage)?;
+        let scene = Scene {
+            stage,
+            sessions: stage.namespace("agent-rights", Sessions::None),
+            others: stage.namespace("agent-rights-others", Sessions::None),
+        };
+        // The namespace is labelled after they were made, since nobody may choose the node of a session.
+        for (namespace, name, node) in
+            [(&scene.sessions, "one", "node-1"), (&scene.sessions, "two", "node-2"), (&scene.others, "other", "node-1")]
+        {
+            namespace.create_object(&pod(name, node, "default", FIXTURE).to_string())?;
+        }
+        scene.label("enforced")?;
+        for (name, node) in [("s-one", "node-1"), ("s-two", "node-2")] {
+            for kind in ["Service", "EndpointSlice"] {
+                scene.sessions.create_object(&published(kind, name, node).to_string())?;
+            }
+        }
+        let mut foreign = published("Service", "foreign", "node-1");
+        foreign["metadata"]["labels"] = json!({});
+        scene.sessions.create_object(&foreign.to_string())?;
+        for node in ["node-1", "node-2"] {
+            let name = agent(node);
+            stage.system(&["delete", "pod", &name, "--ignore-not-found", "--now"])?;
+            let pod = pod(&name, node, ACCOUNT, FIXTURE).to_string();
+            stage.kubectl.run_with(["create", "--namespace", SYSTEM, "--filename=-"], &pod)?;
+        }
+        Ok(scene)
+    }
+
+    fn label(&self, value: &str) -> Result<String> {
+        let label = format!("cofferdam.dev/sessions={value}");
+        self.stage.kubectl.run(["label", "namespace", self.sessions.name(), &label])
+    }
+
+    /// The agent of a node.
+    fn agent(&self, node: &str) -> Result<Holder> {
+        let name = agent(node);
+        let pod = self.stage.kubectl.json(["get", "pod", &name, "--namespace", SYSTEM])?;
+        let uid = pod["metadata"]["uid"].as_str().context("a pod has a uid")?;
+        let token = self.stage.system(&[
+            "create",
+            "token",
+            ACCOUNT,
+            "--bound-object-kind=Pod",
+            &format!("--bound-object-name={name}"),
+            &format!("--bound-object-uid={uid}"),
+        ])?;
+        Holder::of(self.stage, &token)
+    }
+
+    fn elect(&self, name: &str) {
+        // Longer than the test, so that no agent that runs takes it back meanwhile.
+        let spec = json!({"spec": {"holderIdentity": name, "leaseDurationSeconds": 3600,
+            "renewTime": "2999-01-01T00:00:00.000000Z"}});
+        self.stage.system(&["patch", "lease", ACCOUNT, "--type=merge", "--patch", &spec.to_string()]).unwrap();
+    }
+
+    /// What an agent is allowed of all this, and of what it is refused by the policy.
+    fn judge(&self, holder: &Holder, asks: Vec<(Ask, Option<&str>)>) {
+        for (index, (ask, refusal)) in asks.into_iter().enumerate() {
+            let answer = holder.ask(self.sessions.name(), &ask);
+            match (&answer, refusal) {
+                (Ok(()), None) => {}
+                (Err(message), Some(word)) if message.contains("cofferdam-agent-node") => {
+                    assert!(message.contains(word), "request {index}: {message}");
+                }
+                _ => panic!("request {index}: {answer:?}, not {refusal:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for Scene<'_> {
+    fn drop(&mut self) {
+        let spec = r#"{"spec":{"holderIdentity":null,"leaseDurationSeconds":null,"renewTime":null}}"#;
+        let _ = self.stage.system(&["patch", "lease", ACCOUNT, "--type=merge", "--patch", spec]);
+        for node in ["node-1", "node-2"] {
+            let _ = self.stage.system(&["delete", "pod", &agent(node), "--wait=false", "--now"]);
+        }
+    }
+}
+
+/// The agents' roles, where the installation has no agent that brings them.
+fn rights(stage: &Stage) -> Result<()> {
+    if stage.kubectl.run(["get", "clusterrole", ACCOUNT]).is_err() {
+        for file in ["cluster-role.yaml", "role.yaml"] {
+            let file = format!("{}/../../manifests/base/agent/{file}", env!("CARGO_MANIFEST_DIR"));
+            stage.kubectl.run(["apply", "--filename", &file])?;
+        }
+    }
+    Ok(())
+}
+
+fn agent(node: &str) -> String {
+    format!("agent-rights-{node}")
+}
+
+fn pod(name: &str, node: &str, account: &str, image: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+        "nodeName": node, "serviceAccountName": account, "automountServiceAccountToken": false,
+        "terminationGracePeriodSeconds": 0,
+        "securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "app", "image": image, "args": ["listen", "--port", "9000"], "securityContext":
+            {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}],
+    }})
+}
+
+/// Something that the agent of a node makes.
+fn published(kind: &str, name: &str, node: &str) -> Value {
+    let (version, field, content) = match kind {
+        "Service" => ("v1", "spec", json!({"clusterIP": "None", "ports": [{"name": "tcp-3000", "port": 3000}]})),
+        "EndpointSlice" => ("discovery.k8s.io/v1", "endpoints", json!([{"addresses": ["10.9.9.9"]}])),
+        "NetworkPolicy" => ("networking.k8s.io/v1", "spec", json!({"podSelector": {}})),
+        _ => {
+            let service = json!({"service": {"name": name, "port": {"number": 3000}}});
+            ("networking.k8s.io/v1", "spec", json!({"defaultBackend": service}))
+        }
+    };
+    let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name,
+        "labels": {"app.kubernetes.io/managed-by": ACCOUNT}, "annotations": {"cofferdam.dev/node": node}}});
+    object[field] = content;
+    if kind == "EndpointSlice" {
+        object["addressType"] = json!("IPv4");
+    }
+    object
+}
+
+fn condition(kind: &str) -> Value {
+    json!({"status": {"conditions": [{"type": kind, "status": "False"}]}})
+}
+
+fn without(mut object: Value, pointer: &str) -> Value {
+    *object.pointer_mut(pointer).unwrap() = json!({});
+    object
+}
+
+#[test]
+fn an_agent_writes_for_its_own_node_and_the_elected_one_what_it_has_to_for_others() {
+    let stage = Stage::shared();
+    let scene = Scene::prepare(stage).unwrap();
+    let agent_of_one = scene.agent("node-1").unwrap();
+    let report = json!({"metadata": {"annotations": {"cofferdam.dev/endpoints": "{\"v\":1}"}},
+        "status": {"conditions": [{"type": "cofferdam.dev/RouteReachable", "status": "False"}]}});
+    let owned_by = |node: &str| json!({"metadata": {"annotations": {"cofferdam.dev/node": node}}});
+    let touch = || json!({"metadata": {"annotations": {"example.com/any": "x"}}});
+    until("the agents' rights and namespaces are known", PATIENCE, || {
+        match agent_of_one.ask(scene.sessions.name(), &Report("one", report.clone())) {
+            Ok(()) => Ok(()),
+            Err(message) => bail!(message),
+        }
+    })
+    .unwrap();
+
+    scene.judge(
+        &agent_of_one,
+        vec![
+            (Report("one", report.clone()), None),
+            (Delete("Pod", "one"), None),
+            (Create(published("Service", "s-new", "node-1")), None),
+            (Create(published("EndpointSlice", "s-new", "node-1")), None),
+            (Create(published("Ingress", "s-new", "node-1")), None),
+            (Change("Service", "s-one", touch()), None),
+            (Delete("Service", "s-one"), None),
+            (Delete("EndpointSlice", "s-one"), None),
+        ],
+    );
+    let node = Some("node: belongs to");
+    scene.judge(
+        &agent_of_one,
+        vec![
+            (Report("two", report.clone()), node),
+            (Delete("Pod", "two"), node),
+            (Create(published("Service", "s-new", "node-2")), node),
+            (Create(published("EndpointSlice", "s-new", "node-2")), node),
+            (Create(published("Ingress", "s-new", "node-2")), node),
+            (Create(without(published("Service", "s-new", "node-1"), "/metadata/annotations")), node),
+            (Change("Service", "s-two", touch()), node),
+            // Neither taken from another node, nor given to one.
+            (Change("Service", "s-two", owned_by("node-1")), node),
+            (Change("Service", "s-one", owned_by("node-2")), node),
+            (Change("EndpointSlice", "s-two", touch()), node),
+            (Delete("Service", "s-two"), node),
+            (Delete("EndpointSlice", "s-two"), node),
+        ],
+    );
+    let elected_only = Some("only cofferdam-sessions is");
+    let somebody_elses = Some("managed-by]");
+    scene.judge(
+        &agent_of_one,
+        vec![
+            (Create(published("NetworkPolicy", "cofferdam-sessions", "node-1")), elected_only),
+            (Create(without(published("Service", "s-new", "node-1"), "/metadata/labels")), somebody_elses),
+            (Change("Service", "foreign", touch()), somebody_elses),
+            (Delete("Service", "foreign"), somebody_elses),
+            (Report("one", json!({"metadata": {"labels": {"app": "x"}}})), Some("metadata: an agent")),
+            (Report("one", touch()), Some("metadata: an agent")),
+            (Report("one", json!({"status": {"podIP": "10.9.9.9"}})), Some("status: an agent")),
+            (Report("one", json!({"status": {"phase": "Failed"}})), Some("status: an agent")),
+            (Report("one", condition("Ready")), Some("status.conditions: an agent")),
+        ],
+    );
+    for ask in [Report("other", report.clone()), Delete("Pod", "other")] {
+        let message = agent_of_one.ask(scene.others.name(), &ask).unwrap_err();
+        assert!(message.contains("pod: is no session"), "{message}");
+    }
+    for (name, refusal) in [(agent("node-1"), None), (agent("node-2"), Some("spec.holderIdentity"))] {
+        let answer = agent_of_one.ask(SYSTEM, &Change("Lease", ACCOUNT, json!({"spec": {"holderIdentity": name}})));
+        match refusal {
+            None => answer.unwrap(),
+            Some(word) => assert!(answer.unwrap_err().contains(word)),
+        }
+    }
+
+    scene.elect(&agent("node-1"));
+    until("the API server knows who is elected", PATIENCE, || {
+        agent_of_one.ask(scene.sessions.name(), &Report("two", report.clone())).map_err(anyhow::Error::msg)
+    })
+    .unwrap();
+    scene.judge(
+        &agent_of_one,
+        vec![
+            (Report("two", report.clone()), None),
+            (Delete("Pod", "two"), None),
+            (Delete("Service", "s-two"), None),
+            (Change("EndpointSlice", "s-two", json!({"endpoints": []})), None),
+            (Create(published("NetworkPolicy", "cofferdam-sessions", "node-1")), None),
+            (Create(published("NetworkPolicy", "other", "node-1")), elected_only),
+            (
+                Create(without(published("NetworkPolicy", "cofferdam-sessions", "node-1"), "/metadata/labels")),
+                somebody_elses,
+            ),
+            (Create(published("Service", "s-new", "node-2")), node),
+            (Change("Service", "s-two", touch()), node),
+            (Report("two", json!({"status": {"phase": "Failed"}})), Some("status: an agent")),
+            (Delete("Service", "foreign"), somebody_elses),
+        ],
+    );
+    let agent_of_two = scene.agent("node-2").unwrap();
+    scene.judge(&agent_of_two, vec![(Report("one", report.clone()), node), (Report("two", report.clone()), None)]);
+
+    // The account alone makes nobody an agent, and a report by anybody else is a forgery.
+    let unbound = Holder::of(stage, &stage.system(&["create", "token", ACCOUNT]).unwrap()).unwrap();
+    scene.judge(&unbound, vec![(Report("one", report.clone()), Some("token: is bound to no pod"))]);
+    let forged = scene
+        .sessions
+        .ask(["patch", "pod", "one", "--subresource=status", "--patch", &report.to_string(), "--dry-run=server"], "");
+    let forged = forged.unwrap();
+    assert!(!forged.success && forged.stderr.contains("cofferdam-reports"), "{forged:?}");
+}
