@@ -1,7 +1,7 @@
 //! What an agent may write, asked with the tokens that agents have: bound to a pod, which is on a node. Everything is
 //! asked by dry run, so that agents that run beside the test notice nothing but a Lease in other hands for a moment.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cofferdam_e2e::images::FIXTURE;
 use cofferdam_e2e::install::SYSTEM;
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
@@ -86,7 +86,8 @@ impl Holder {
         match answer {
             Ok(()) => Ok(()),
             Err(kube::Error::Api(status)) => Err(status.message),
-            Err(other) => panic!("{other:#}"),
+            // What no policy said.
+            Err(other) => Err(format!("{other:#}")),
         }
     }
 }
@@ -162,14 +163,18 @@ impl Scene<'_> {
     fn judge(&self, holder: &Holder, asks: Vec<(Ask, Option<&str>)>) {
         for (index, (ask, refusal)) in asks.into_iter().enumerate() {
             let answer = holder.ask(self.sessions.name(), &ask);
-            match (&answer, refusal) {
-                (Ok(()), None) => {}
-                (Err(message), Some(word)) if message.contains("cofferdam-agent-node") => {
-                    assert!(message.contains(word), "request {index}: {message}");
-                }
-                _ => panic!("request {index}: {answer:?}, not {refusal:?}"),
-            }
+            let as_expected = match (&answer, refusal) {
+                (Err(message), Some(word)) => message.contains("cofferdam-agent-node") && message.contains(word),
+                _ => answer.is_ok() && refusal.is_none(),
+            };
+            assert!(as_expected, "request {index}: {answer:?}, not {refusal:?}");
         }
+    }
+
+    /// Waits until the API server allows this, which it does a moment after it may.
+    fn allowed(&self, holder: &Holder, ask: &Ask) {
+        let look = || holder.ask(self.sessions.name(), ask).map_err(anyhow::Error::msg);
+        until("the API server knows who may what", PATIENCE, look).unwrap();
     }
 }
 
@@ -228,36 +233,52 @@ fn published(kind: &str, name: &str, node: &str) -> Value {
     object
 }
 
-fn condition(kind: &str) -> Value {
-    json!({"status": {"conditions": [{"type": kind, "status": "False"}]}})
-}
-
 fn without(mut object: Value, pointer: &str) -> Value {
     *object.pointer_mut(pointer).unwrap() = json!({});
     object
 }
 
+fn report() -> Value {
+    json!({"metadata": {"annotations": {"cofferdam.dev/endpoints": "{\"v\":1}"}},
+        "status": {"conditions": [{"type": "cofferdam.dev/RouteReachable", "status": "False"}]}})
+}
+
+/// A change that means nothing.
+fn touch() -> Value {
+    json!({"metadata": {"annotations": {"example.com/any": "x"}}})
+}
+
+fn given_to(node: &str) -> Value {
+    json!({"metadata": {"annotations": {"cofferdam.dev/node": node}}})
+}
+
+const OTHER_NODE: Option<&str> = Some("node: belongs to");
+const ELECTED_ONLY: Option<&str> = Some("only cofferdam-sessions is");
+const SOMEBODY_ELSES: Option<&str> = Some("managed-by]");
+const ONE_ANNOTATION: Option<&str> = Some("metadata: an agent");
+const NO_STATUS: Option<&str> = Some("status: an agent");
+
 #[test]
 fn an_agent_writes_for_its_own_node_and_the_elected_one_what_it_has_to_for_others() {
-    let stage = Stage::shared();
-    let scene = Scene::prepare(stage).unwrap();
+    let scene = Scene::prepare(Stage::shared()).unwrap();
     let agent_of_one = scene.agent("node-1").unwrap();
-    let report = json!({"metadata": {"annotations": {"cofferdam.dev/endpoints": "{\"v\":1}"}},
-        "status": {"conditions": [{"type": "cofferdam.dev/RouteReachable", "status": "False"}]}});
-    let owned_by = |node: &str| json!({"metadata": {"annotations": {"cofferdam.dev/node": node}}});
-    let touch = || json!({"metadata": {"annotations": {"example.com/any": "x"}}});
-    until("the agents' rights and namespaces are known", PATIENCE, || {
-        match agent_of_one.ask(scene.sessions.name(), &Report("one", report.clone())) {
-            Ok(()) => Ok(()),
-            Err(message) => bail!(message),
-        }
-    })
-    .unwrap();
+    scene.allowed(&agent_of_one, &Report("one", report()));
+    for_its_own_node(&scene, &agent_of_one);
+    for_no_other_node(&scene, &agent_of_one);
+    nothing_but_its_own(&scene, &agent_of_one);
+    scene.elect(&agent("node-1"));
+    scene.allowed(&agent_of_one, &Report("two", report()));
+    elected(&scene, &agent_of_one);
+    let agent_of_two = scene.agent("node-2").unwrap();
+    scene.judge(&agent_of_two, vec![(Report("one", report()), OTHER_NODE), (Report("two", report()), None)]);
+    anybody_else(&scene);
+}
 
+fn for_its_own_node(scene: &Scene, agent: &Holder) {
     scene.judge(
-        &agent_of_one,
+        agent,
         vec![
-            (Report("one", report.clone()), None),
+            (Report("one", report()), None),
             (Delete("Pod", "one"), None),
             (Create(published("Service", "s-new", "node-1")), None),
             (Create(published("EndpointSlice", "s-new", "node-1")), None),
@@ -267,86 +288,85 @@ fn an_agent_writes_for_its_own_node_and_the_elected_one_what_it_has_to_for_other
             (Delete("EndpointSlice", "s-one"), None),
         ],
     );
-    let node = Some("node: belongs to");
+}
+
+fn for_no_other_node(scene: &Scene, agent: &Holder) {
     scene.judge(
-        &agent_of_one,
+        agent,
         vec![
-            (Report("two", report.clone()), node),
-            (Delete("Pod", "two"), node),
-            (Create(published("Service", "s-new", "node-2")), node),
-            (Create(published("EndpointSlice", "s-new", "node-2")), node),
-            (Create(published("Ingress", "s-new", "node-2")), node),
-            (Create(without(published("Service", "s-new", "node-1"), "/metadata/annotations")), node),
-            (Change("Service", "s-two", touch()), node),
+            (Report("two", report()), OTHER_NODE),
+            (Delete("Pod", "two"), OTHER_NODE),
+            (Create(published("Service", "s-new", "node-2")), OTHER_NODE),
+            (Create(published("EndpointSlice", "s-new", "node-2")), OTHER_NODE),
+            (Create(published("Ingress", "s-new", "node-2")), OTHER_NODE),
+            (Create(without(published("Service", "s-new", "node-1"), "/metadata/annotations")), OTHER_NODE),
+            (Change("Service", "s-two", touch()), OTHER_NODE),
             // Neither taken from another node, nor given to one.
-            (Change("Service", "s-two", owned_by("node-1")), node),
-            (Change("Service", "s-one", owned_by("node-2")), node),
-            (Change("EndpointSlice", "s-two", touch()), node),
-            (Delete("Service", "s-two"), node),
-            (Delete("EndpointSlice", "s-two"), node),
+            (Change("Service", "s-two", given_to("node-1")), OTHER_NODE),
+            (Change("Service", "s-one", given_to("node-2")), OTHER_NODE),
+            (Change("EndpointSlice", "s-two", touch()), OTHER_NODE),
+            (Delete("Service", "s-two"), OTHER_NODE),
+            (Delete("EndpointSlice", "s-two"), OTHER_NODE),
         ],
     );
-    let elected_only = Some("only cofferdam-sessions is");
-    let somebody_elses = Some("managed-by]");
+}
+
+fn nothing_but_its_own(scene: &Scene, holder: &Holder) {
     scene.judge(
-        &agent_of_one,
+        holder,
         vec![
-            (Create(published("NetworkPolicy", "cofferdam-sessions", "node-1")), elected_only),
-            (Create(without(published("Service", "s-new", "node-1"), "/metadata/labels")), somebody_elses),
-            (Change("Service", "foreign", touch()), somebody_elses),
-            (Delete("Service", "foreign"), somebody_elses),
-            (Report("one", json!({"metadata": {"labels": {"app": "x"}}})), Some("metadata: an agent")),
-            (Report("one", touch()), Some("metadata: an agent")),
-            (Report("one", json!({"status": {"podIP": "10.9.9.9"}})), Some("status: an agent")),
-            (Report("one", json!({"status": {"phase": "Failed"}})), Some("status: an agent")),
-            (Report("one", condition("Ready")), Some("status.conditions: an agent")),
+            (Create(published("NetworkPolicy", "cofferdam-sessions", "node-1")), ELECTED_ONLY),
+            (Create(without(published("Service", "s-new", "node-1"), "/metadata/labels")), SOMEBODY_ELSES),
+            (Change("Service", "foreign", touch()), SOMEBODY_ELSES),
+            (Delete("Service", "foreign"), SOMEBODY_ELSES),
+            (Report("one", json!({"metadata": {"labels": {"app": "x"}}})), ONE_ANNOTATION),
+            (Report("one", json!({"metadata": {"finalizers": ["example.com/any"]}})), ONE_ANNOTATION),
+            (Report("one", touch()), ONE_ANNOTATION),
+            (Report("one", json!({"status": {"podIP": "10.9.9.9"}})), NO_STATUS),
+            (Report("one", json!({"status": {"phase": "Failed"}})), NO_STATUS),
+            (
+                Report("one", json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})),
+                Some("status.conditions: an agent"),
+            ),
         ],
     );
-    for ask in [Report("other", report.clone()), Delete("Pod", "other")] {
-        let message = agent_of_one.ask(scene.others.name(), &ask).unwrap_err();
+    for ask in [Report("other", report()), Delete("Pod", "other")] {
+        let message = holder.ask(scene.others.name(), &ask).unwrap_err();
         assert!(message.contains("pod: is no session"), "{message}");
     }
-    for (name, refusal) in [(agent("node-1"), None), (agent("node-2"), Some("spec.holderIdentity"))] {
-        let answer = agent_of_one.ask(SYSTEM, &Change("Lease", ACCOUNT, json!({"spec": {"holderIdentity": name}})));
-        match refusal {
-            None => answer.unwrap(),
-            Some(word) => assert!(answer.unwrap_err().contains(word)),
-        }
-    }
+    let lease = |name: &str| Change("Lease", ACCOUNT, json!({"spec": {"holderIdentity": name}}));
+    holder.ask(SYSTEM, &lease(&agent("node-1"))).unwrap();
+    let message = holder.ask(SYSTEM, &lease(&agent("node-2"))).unwrap_err();
+    assert!(message.contains("spec.holderIdentity"), "{message}");
+}
 
-    scene.elect(&agent("node-1"));
-    until("the API server knows who is elected", PATIENCE, || {
-        agent_of_one.ask(scene.sessions.name(), &Report("two", report.clone())).map_err(anyhow::Error::msg)
-    })
-    .unwrap();
+fn elected(scene: &Scene, holder: &Holder) {
+    let network = |name| published("NetworkPolicy", name, "node-1");
     scene.judge(
-        &agent_of_one,
+        holder,
         vec![
-            (Report("two", report.clone()), None),
+            (Report("two", report()), None),
             (Delete("Pod", "two"), None),
             (Delete("Service", "s-two"), None),
             (Change("EndpointSlice", "s-two", json!({"endpoints": []})), None),
-            (Create(published("NetworkPolicy", "cofferdam-sessions", "node-1")), None),
-            (Create(published("NetworkPolicy", "other", "node-1")), elected_only),
-            (
-                Create(without(published("NetworkPolicy", "cofferdam-sessions", "node-1"), "/metadata/labels")),
-                somebody_elses,
-            ),
-            (Create(published("Service", "s-new", "node-2")), node),
-            (Change("Service", "s-two", touch()), node),
-            (Report("two", json!({"status": {"phase": "Failed"}})), Some("status: an agent")),
-            (Delete("Service", "foreign"), somebody_elses),
+            (Create(network("cofferdam-sessions")), None),
+            (Create(network("other")), ELECTED_ONLY),
+            (Create(without(network("cofferdam-sessions"), "/metadata/labels")), SOMEBODY_ELSES),
+            (Create(published("Service", "s-new", "node-2")), OTHER_NODE),
+            (Change("Service", "s-two", touch()), OTHER_NODE),
+            (Report("two", json!({"status": {"phase": "Failed"}})), NO_STATUS),
+            (Delete("Service", "foreign"), SOMEBODY_ELSES),
         ],
     );
-    let agent_of_two = scene.agent("node-2").unwrap();
-    scene.judge(&agent_of_two, vec![(Report("one", report.clone()), node), (Report("two", report.clone()), None)]);
+}
 
-    // The account alone makes nobody an agent, and a report by anybody else is a forgery.
-    let unbound = Holder::of(stage, &stage.system(&["create", "token", ACCOUNT]).unwrap()).unwrap();
-    scene.judge(&unbound, vec![(Report("one", report.clone()), Some("token: is bound to no pod"))]);
-    let forged = scene
-        .sessions
-        .ask(["patch", "pod", "one", "--subresource=status", "--patch", &report.to_string(), "--dry-run=server"], "");
-    let forged = forged.unwrap();
+/// The account alone makes nobody an agent, and a report by anybody else is a forgery.
+fn anybody_else(scene: &Scene) {
+    let token = scene.stage.system(&["create", "token", ACCOUNT]).unwrap();
+    let unbound = Holder::of(scene.stage, &token).unwrap();
+    scene.judge(&unbound, vec![(Report("one", report()), Some("token: is bound to no pod"))]);
+    let report = report().to_string();
+    let forgery = ["patch", "pod", "one", "--subresource=status", "--patch", &report, "--dry-run=server"];
+    let forged = scene.sessions.ask(forgery, "").unwrap();
     assert!(!forged.success && forged.stderr.contains("cofferdam-reports"), "{forged:?}");
 }

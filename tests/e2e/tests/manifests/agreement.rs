@@ -226,8 +226,8 @@ fn a_loose_end_is_seen() {
         ("ValidatingAdmissionPolicyBinding", "/spec/policyName", json!("other")),
     ] {
         let mut objects = sound.clone();
-        let of_kind = objects.0.iter_mut().filter(|object| object["kind"] == kind);
-        let there = of_kind.filter_map(|object| object.pointer_mut(field)).next();
+        let mut of_kind = objects.0.iter_mut().filter(|object| object["kind"] == kind);
+        let there = of_kind.find_map(|object| object.pointer_mut(field));
         *there.unwrap_or_else(|| panic!("no {kind} has {field}")) = broken;
         assert!(!loose_ends(&objects).is_empty(), "{kind} {field}");
     }
