@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use cofferdam_model::keys;
+use cofferdam_model::policy::Policy;
 use cofferdam_model::rules::{Cel, RULES};
 
 use crate::objects::{Objects, items, labels, selects, text};
@@ -71,4 +72,15 @@ fn every_refusal_of_the_admission_policies_says_by_which_rule() {
     // What keeps any rule from being applied, and what is no rule about a new pod.
     known.extend(["pod", "keys", "reports", "agent-node"].map(str::to_owned));
     assert_eq!(stated, known);
+}
+
+#[test]
+fn the_network_policy_for_those_who_apply_it_themselves_blocks_what_the_policy_does() {
+    let objects = Objects::of("examples/network-policy");
+    let egress = items(&objects.only("NetworkPolicy")["spec"]["egress"]);
+    let internet = items(&egress.last().expect("it has rules")["to"]).iter();
+    let blocked: Vec<_> = internet.flat_map(|peer| items(&peer["ipBlock"]["except"])).map(text).collect();
+    assert_eq!(blocked, Policy::built_in().network().blocked, "in the policy, IPv4 comes first");
+    let opened = items(&egress[1]["ports"]);
+    assert_eq!(opened.len(), 1, "session pods reach one port of ours: {opened:?}");
 }
