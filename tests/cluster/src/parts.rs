@@ -146,8 +146,30 @@ pub const CERT_MANAGER: Part = Part {
     ..PART
 };
 
+/// The kinds of the Gateway API, which are manifests: there is no program in it.
+pub const GATEWAY_API: Part = Part { name: "gateway-api", module: "sigs.k8s.io/gateway-api", packages: "", ..PART };
+
+/// What programs Envoy by the Gateway API: `envoy-gateway`.
+pub const ENVOY_GATEWAY: Part = Part {
+    name: "envoy-gateway",
+    module: "github.com/envoyproxy/gateway",
+    ldflags: "-X github.com/envoyproxy/gateway/internal/cmd/version.envoyGatewayVersion=v{version}",
+    cold: Duration::from_mins(3),
+    ..PART
+};
+
+/// What programs Envoy by Ingress, or by an older Gateway API: `contour`.
+pub const CONTOUR: Part = Part {
+    name: "contour",
+    module: "github.com/projectcontour/contour",
+    ldflags: "-X github.com/projectcontour/contour/internal/build.Version=v{version}",
+    cold: Duration::from_mins(2),
+    ..PART
+};
+
 /// Every part, each at its newest version.
-pub const ALL: &[Part] = &[KUBERNETES, CONTAINERD, RUNC, CNI, KUBE_ROUTER, COREDNS, HELM, CERT_MANAGER];
+pub const ALL: &[Part] =
+    &[KUBERNETES, CONTAINERD, RUNC, CNI, KUBE_ROUTER, COREDNS, HELM, CERT_MANAGER, GATEWAY_API, ENVOY_GATEWAY, CONTOUR];
 
 /// The files that pin an older Kubernetes. One more is its name here and it and its `.sum` beside `go.mod`.
 const OLDER_KUBERNETES: &[&str] = &["v1.34.mod"];

@@ -19,7 +19,8 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    fn create(pki: &Path, file: &str) -> Result<Self, Error> {
+    /// Makes one and writes `FILE.crt` and `FILE.key`.
+    pub(crate) fn create(pki: &Path, file: &str) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let params = authority(file)?;
         write(&pki.join(format!("{file}.crt")), &params.self_signed(&key)?.pem())?;
@@ -35,7 +36,7 @@ impl Authority {
     }
 
     /// Writes `FILE.crt` and `FILE.key`: a leaf for both sides of a connection.
-    fn leaf(
+    pub(crate) fn leaf(
         &self,
         pki: &Path,
         file: &str,

@@ -11,7 +11,7 @@ pub const CERT_MANAGER: Addon = Addon { name: "cert-manager", prepare };
 
 const NAMESPACE: &str = "cert-manager";
 
-const CHART: Chart = Chart {
+const CHART: Chart<'static> = Chart {
     name: "cert-manager",
     part: parts::CERT_MANAGER,
     folder: "deploy/charts/cert-manager",

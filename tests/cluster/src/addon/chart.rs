@@ -11,7 +11,7 @@ use crate::parts::{self, HELM, Part};
 
 /// A chart and what it is told.
 #[derive(Debug)]
-pub(super) struct Chart {
+pub(super) struct Chart<'a> {
     /// The release's name.
     pub(super) name: &'static str,
     /// The part whose Go module holds the chart, and whose version is the chart's.
@@ -21,10 +21,10 @@ pub(super) struct Chart {
     /// Into which namespace.
     pub(super) namespace: &'static str,
     /// A file of values.
-    pub(super) values: &'static str,
+    pub(super) values: &'a str,
 }
 
-impl Chart {
+impl Chart<'_> {
     /// The manifests, as one YAML text.
     pub(super) fn render(&self, workbench: &Workbench) -> Result<String, AddonError> {
         let key = Key::new()
@@ -46,6 +46,11 @@ impl Chart {
         let temporary = tempfile::tempdir().map_err(cannot("create a folder in", &std::env::temp_dir()))?;
         let chart = temporary.path().join("chart");
         copy(&source, &chart)?;
+        // What its release scripts would fill in there is among our values.
+        let unfilled = chart.join("values.tmpl.yaml");
+        if unfilled.exists() {
+            fs::rename(&unfilled, chart.join("values.yaml")).map_err(cannot("rename", &unfilled))?;
+        }
         let description = chart.join("Chart.yaml");
         let text = fs::read_to_string(&description).map_err(cannot("read", &description))?;
         fs::write(&description, stamp(&text, &self.part.version()?)).map_err(cannot("write", &description))?;
