@@ -167,6 +167,11 @@ impl Draft {
         }
     }
 
+    /// The pod as it is by now, for what reads pods that are no drafts as well.
+    pub(crate) fn json(&self) -> &Value {
+        &self.root
+    }
+
     /// What was changed so far.
     pub(crate) fn changes(&self) -> &[Change] {
         &self.changes

@@ -24,6 +24,7 @@ mod marks;
 mod mount_path;
 mod mounts;
 mod owner;
+mod ports;
 mod priority;
 mod privilege;
 mod probe_host;
@@ -150,6 +151,7 @@ pub const RULES: &[Rule] = &[
     lifetime::RULE,
     scratch::RULE,
     command::RULE,
+    ports::RULE,
     readiness_gate::RULE,
     body::RULE,
     marks::RULE,
