@@ -105,3 +105,6 @@ async fn while_leading(context: &Context, mut is_leading: watch::Receiver<bool>)
     }
     std::future::pending::<()>().await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,8 +95,8 @@ async fn take(context: &Context, steps: Vec<Step>, resource: &ApiResource) {
     if steps.is_empty() {
         return;
     }
-    let results: Vec<_> =
-        stream::iter(steps).map(|step| take_one(context, step, resource)).buffer_unordered(WRITES).collect().await;
+    let writes: Vec<_> = steps.into_iter().map(|step| take_one(context, step, resource)).collect();
+    let results: Vec<_> = stream::iter(writes).buffer_unordered(WRITES).collect().await;
     if results.iter().all(Result::is_ok) {
         context.troubles.over(DOING);
     }

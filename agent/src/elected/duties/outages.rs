@@ -77,18 +77,21 @@ async fn withdraw(context: &Context, node: &str, holds: &impl Fn() -> bool) -> R
     // From the API server's cache: an old answer costs a write that is refused for its version.
     let of_node = ListParams::default().labels(&format!("{MANAGED_BY}={AGENT},{NODE_HASH}={}", node_hash(node)));
     let slices = context.ask(SLICES, all.list(&of_node.match_any())).await?;
-    let applies = slices.iter().filter_map(|slice| Some((slice, withdrawn(slice, node)?)));
     let params = PatchParams::apply(AGENT).force();
     let (resource, params) = (&resource, &params);
-    let results = stream::iter(applies).map(|(slice, apply)| async move {
-        if !holds() {
-            return Ok(false);
-        }
-        let namespace = slice.namespace().unwrap_or_default();
-        let slices: Api<DynamicObject> = Api::namespaced_with(context.client(), &namespace, resource);
-        context.write(SLICES, slices.patch(&slice.name_any(), params, &Patch::Apply(apply))).await
-    });
-    tell_written(results, node, "endpoint slices of a lost node are out of service").await
+    let mut writes = Vec::new();
+    for slice in slices {
+        let Some(apply) = withdrawn(&slice, node) else { continue };
+        writes.push(async move {
+            if !holds() {
+                return Ok(false);
+            }
+            let namespace = slice.namespace().unwrap_or_default();
+            let slices: Api<DynamicObject> = Api::namespaced_with(context.client(), &namespace, resource);
+            context.write(SLICES, slices.patch(&slice.name_any(), params, &Patch::Apply(apply))).await
+        });
+    }
+    tell_written(writes, node, "endpoint slices of a lost node are out of service").await
 }
 
 /// Marks the sessions of a node.
@@ -99,31 +102,34 @@ async fn mark(context: &Context, node: &str, outage: Outage, holds: &impl Fn() -
     let of_node = ListParams::default().fields(&format!("spec.nodeName={node}")).match_any();
     let pods = context.ask(PODS, all.list(&of_node)).await?;
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let patches = pods.iter().filter_map(|pod| Some((pod, marked(pod, outage, node, &now)?)));
     let params = PatchParams { field_manager: Some(AGENT.to_owned()), ..PatchParams::default() };
     let params = &params;
-    let results = stream::iter(patches).map(|(pod, patch)| async move {
-        if !holds() {
-            return Ok(false);
-        }
-        let pods: Api<Pod> = Api::namespaced(context.client(), &pod.namespace().unwrap_or_default());
-        context.write(PODS, pods.patch_status(&pod.name_any(), params, &Patch::Strategic(patch))).await
-    });
+    let mut writes = Vec::new();
+    for pod in pods {
+        let Some(patch) = marked(&pod, outage, node, &now) else { continue };
+        writes.push(async move {
+            if !holds() {
+                return Ok(false);
+            }
+            let pods: Api<Pod> = Api::namespaced(context.client(), &pod.namespace().unwrap_or_default());
+            context.write(PODS, pods.patch_status(&pod.name_any(), params, &Patch::Strategic(patch))).await
+        });
+    }
     let what = match outage {
         Outage::Lost => "sessions of a lost node are marked",
         Outage::Silent => "sessions of a node with a silent agent are marked",
     };
-    tell_written(results, node, what).await
+    tell_written(writes, node, what).await
 }
 
 /// Some writes at a time; a line in the log for all of them.
 async fn tell_written<F: Future<Output = Result<bool, Failed>>>(
-    writes: impl stream::Stream<Item = F>,
+    writes: Vec<F>,
     node: &str,
     what: &'static str,
 ) -> Result<(), Failed> {
     let (mut written, mut result) = (0_usize, Ok(()));
-    let mut writes = std::pin::pin!(writes.buffer_unordered(WRITES));
+    let mut writes = stream::iter(writes).buffer_unordered(WRITES);
     while let Some(write) = writes.next().await {
         match write {
             Ok(is_written) => written += usize::from(is_written),

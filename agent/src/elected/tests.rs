@@ -1,0 +1,380 @@
+//! The whole of it against an API server made by hand, in a time that passes at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prometheus::{Encoder, Registry, TextEncoder};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+mod api;
+
+use api::{Api, Line};
+
+const SYSTEM: &str = "cofferdam-system";
+
+/// An agent that takes part.
+struct Agent {
+    registry: Registry,
+    line: Line,
+    stop: Stop,
+    errors: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Agent {
+    fn start(api: &Api, pod: &str) -> Self {
+        let (registry, line, stop) = (Registry::new(), Line::default(), Stop::new());
+        let errors = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&errors);
+        let options = Options {
+            lost_node_share: 0.5,
+            silent_agent: Duration::from_mins(1),
+            api_error: Arc::new(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }),
+        };
+        let task = tokio::spawn(run(
+            api.client(&line),
+            Identity { pod: pod.to_owned(), namespace: SYSTEM.to_owned() },
+            Arc::new(ArcSwap::from_pointee(Policy::built_in())),
+            options,
+            Metrics::register(&registry).unwrap(),
+            stop.clone(),
+        ));
+        Self { registry, line, stop, errors, task }
+    }
+
+    /// The value of a metric, with its labels in the name.
+    fn metric(&self, name: &str) -> u64 {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    }
+
+    fn leads(&self) -> bool {
+        self.metric("leader") == 1
+    }
+
+    async fn ends(self) {
+        self.stop.drain();
+        self.task.await.unwrap();
+    }
+}
+
+/// Waits until something holds; how long that took.
+async fn until(what: &str, holds: impl Fn() -> bool) -> Duration {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_mins(30), "never: {what}");
+        sleep(Duration::from_millis(50)).await;
+    }
+    start.elapsed()
+}
+
+/// A cluster of so many nodes with an agent each; all is well.
+fn cluster(nodes: usize) -> Api {
+    let api = Api::default();
+    for node in 1..=nodes {
+        set_node(&api, node, "True");
+        set_agent(&api, node, "True");
+    }
+    api
+}
+
+fn set_node(api: &Api, node: usize, ready: &str) {
+    api.put("nodes", &json!({
+        "metadata": {"name": format!("node-{node}"), "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {"conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-02T00:00:00Z"}]},
+    }));
+}
+
+fn set_agent(api: &Api, node: usize, ready: &str) {
+    api.put(
+        "pods",
+        &json!({
+            "metadata": {
+                "name": format!("agent-{node}"), "namespace": SYSTEM,
+                "labels": {"app.kubernetes.io/name": "cofferdam", "app.kubernetes.io/component": "agent"},
+            },
+            "spec": {"nodeName": format!("node-{node}"), "containers": []},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        }),
+    );
+}
+
+/// A session that works, with its slice.
+fn add_session(api: &Api, id: &str, node: usize) {
+    let node = format!("node-{node}");
+    api.put("pods", &json!({
+        "metadata": {
+            "name": id, "namespace": "team-a", "uid": format!("uid-of-{id}"), "labels": {"cofferdam.dev/session": id},
+        },
+        "spec": {"nodeName": node, "containers": []},
+        "status": {"phase": "Running", "conditions": [
+            {"type": "cofferdam.dev/RouteReachable", "status": "True", "reason": "Reachable"},
+        ]},
+    }));
+    api.put(
+        "endpointslices",
+        &json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {
+                "name": format!("s-{id}"), "namespace": "team-a",
+                "labels": {
+                    "app.kubernetes.io/managed-by": "cofferdam-agent",
+                    "cofferdam.dev/session": id,
+                    "cofferdam.dev/node-hash": crate::desired::node_hash(&node),
+                },
+                "annotations": {"cofferdam.dev/node": node},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": id, "uid": format!("uid-of-{id}")}],
+            },
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true, "serving": true}}],
+            "ports": [],
+        }),
+    );
+}
+
+fn add_namespace(api: &Api, labels: &Value) {
+    api.put("namespaces", &json!({"metadata": {"name": "team-a", "labels": labels}}));
+}
+
+/// The reason of a session's condition.
+fn reason(api: &Api, id: &str) -> String {
+    let pod = api.get("pods", "team-a", id).unwrap();
+    let conditions = pod["status"]["conditions"].as_array().unwrap();
+    let condition = conditions.iter().find(|condition| condition["type"] == "cofferdam.dev/RouteReachable").unwrap();
+    condition["reason"].as_str().unwrap().to_owned()
+}
+
+fn serves(api: &Api, id: &str) -> bool {
+    api.get("endpointslices", "team-a", &format!("s-{id}")).unwrap()["endpoints"][0]["conditions"]["ready"] == true
+}
+
+fn holder(api: &Api) -> Value {
+    api.get("leases", SYSTEM, "cofferdam-agent").map_or(Value::Null, |lease| lease["spec"]["holderIdentity"].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_agent_leads_and_hands_over_when_it_is_asked_to_stop() {
+    let api = cluster(2);
+    let one = Agent::start(&api, "agent-1");
+    until("one leads", || one.leads()).await;
+    let two = Agent::start(&api, "agent-2");
+    sleep(Duration::from_mins(10)).await;
+    assert!(one.leads() && !two.leads());
+    assert_eq!(holder(&api), "agent-1");
+    one.ends().await;
+    assert_eq!(holder(&api), Value::Null, "the lease is free at once");
+    assert!(until("two leads", || two.leads()).await < lease::DURATION / 2);
+    let lease = api.get("leases", SYSTEM, "cofferdam-agent").unwrap();
+    assert_eq!((&lease["spec"]["holderIdentity"], &lease["spec"]["leaseTransitions"]), (&json!("agent-2"), &json!(1)));
+    two.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_cut_off_gives_up_before_another_takes_over() {
+    let api = cluster(2);
+    let one = Agent::start(&api, "agent-1");
+    until("one leads", || one.leads()).await;
+    let two = Agent::start(&api, "agent-2");
+    sleep(Duration::from_secs(42)).await;
+    one.line.cut();
+    assert!(
+        until("one gives up", || {
+            assert!(!two.leads());
+            !one.leads()
+        })
+        .await
+            <= lease::TERM
+    );
+    until("two leads", || two.leads()).await;
+    assert!(!one.leads());
+    // It cannot release what it does not hold, and ends all the same.
+    one.ends().await;
+    assert_eq!(holder(&api), "agent-2");
+    two.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_started_again_goes_on_leading_and_a_thief_is_believed() {
+    let api = cluster(1);
+    let one = Agent::start(&api, "agent-1");
+    until("one leads", || one.leads()).await;
+    one.task.abort();
+    let again = Agent::start(&api, "agent-1");
+    assert!(until("it leads again", || again.leads()).await < Duration::from_secs(1));
+    let mut lease = api.get("leases", SYSTEM, "cofferdam-agent").unwrap();
+    lease["spec"]["holderIdentity"] = json!("thief");
+    api.put("leases", &lease);
+    assert!(until("it gives up", || !again.leads()).await <= lease::TERM);
+    again.ends().await;
+    assert_eq!(holder(&api), "thief");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_the_sessions_of_a_lost_node_go_out_of_service_once() {
+    let api = cluster(2);
+    add_session(&api, "here", 1);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(api.writes(), [""; 0], "nothing is wrong");
+    set_node(&api, 2, "Unknown");
+    until("out of service", || !serves(&api, "there")).await;
+    until("marked", || reason(&api, "there") == "NodeLost").await;
+    assert_eq!((serves(&api, "here"), reason(&api, "here").as_str()), (true, "Reachable"));
+    assert_eq!(api.writes(), ["APPLY endpointslices/s-there", "PATCH pods/there"]);
+    assert_eq!(agent.metric("lost_nodes"), 1);
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(api.writes(), [""; 0], "it is so already");
+    // What is new there is found.
+    add_session(&api, "late", 2);
+    until("marked", || reason(&api, "late") == "NodeLost").await;
+    assert!(!serves(&api, "late"));
+    // Its own agent writes all of it anew, and nobody undoes that.
+    set_node(&api, 2, "True");
+    until("seen", || agent.metric("lost_nodes") == 0).await;
+    add_session(&api, "there", 2);
+    api.writes();
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!((serves(&api, "there"), api.writes()), (true, vec![]));
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_where_too_many_nodes_seem_lost_nothing_is_done_and_that_is_told_once() {
+    let api = cluster(3);
+    add_session(&api, "there", 3);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_secs(5)).await;
+    // Both at once, as far as anybody can see.
+    set_node(&api, 2, "Unknown");
+    set_node(&api, 3, "Unknown");
+    until("the brake is on", || agent.metric("lost_node_brake") == 1).await;
+    sleep(Duration::from_mins(10)).await;
+    assert!(serves(&api, "there"));
+    assert_eq!(api.writes().iter().map(|write| write.split('/').next().unwrap()).collect::<Vec<_>>(), ["POST events"]);
+    assert_eq!(agent.metric("lost_nodes"), 2);
+    set_node(&api, 2, "True");
+    until("out of service", || !serves(&api, "there")).await;
+    assert_eq!(agent.metric("lost_node_brake"), 0);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    set_agent(&api, 2, "False");
+    let took = until("marked", || reason(&api, "there") == "AgentSilent").await;
+    assert!(took >= Duration::from_mins(1), "{took:?}");
+    assert!(serves(&api, "there"));
+    assert_eq!((agent.metric("silent_agents"), api.writes().len()), (1, 1));
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(api.writes(), [""; 0]);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_tried_again_and_every_error_is_counted() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    api.refuse(Some("endpointslices"));
+    let agent = Agent::start(&api, "agent-1");
+    set_node(&api, 2, "Unknown");
+    until("marked", || reason(&api, "there") == "NodeLost").await;
+    sleep(Duration::from_mins(1)).await;
+    let errors = agent.errors.load(Ordering::Relaxed);
+    assert!((5..=12).contains(&errors), "{errors}");
+    api.refuse(None);
+    until("out of service", || !serves(&api, "there")).await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_has_its_network_policy_while_it_has_sessions() {
+    let api = cluster(1);
+    let policy = || api.get("networkpolicies", "team-a", "cofferdam-sessions");
+    add_namespace(&api, &json!({}));
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(policy(), None);
+    add_session(&api, "abc", 1);
+    assert!(until("it is there", || policy().is_some()).await < Duration::from_secs(1));
+    let made = policy().unwrap();
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(api.writes(), ["APPLY networkpolicies/cofferdam-sessions"]);
+    let mut edited = made.clone();
+    edited["spec"]["egress"] = json!([{}]);
+    api.put("networkpolicies", &edited);
+    until("it is restored", || policy().unwrap()["spec"] == made["spec"]).await;
+    api.remove("networkpolicies", "team-a", "cofferdam-sessions");
+    until("it is there again", || policy().is_some()).await;
+    api.remove("endpointslices", "team-a", "s-abc");
+    api.remove("pods", "team-a", "abc");
+    let took = until("it is gone", || policy().is_none()).await;
+    assert!(took >= Duration::from_mins(10), "{took:?}");
+    add_namespace(&api, &json!({"cofferdam.dev/sessions": "enforced"}));
+    until("it is there again", || policy().is_some()).await;
+    assert_eq!(policy().unwrap()["spec"]["podSelector"], json!({}));
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
+    let api = cluster(2);
+    for id in ["owned", "orphan", "elsewhere", "unlabelled"] {
+        add_session(&api, id, 1);
+    }
+    // A pod of the same name is not the same pod.
+    let renewed = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut pod = api.get("pods", "team-a", name).unwrap();
+        change(&mut pod);
+        api.put("pods", &pod);
+    };
+    renewed("orphan", &|pod| pod["metadata"]["uid"] = json!("another"));
+    renewed("unlabelled", &|pod| pod["metadata"]["labels"] = json!({}));
+    let mut slice = api.get("endpointslices", "team-a", "s-elsewhere").unwrap();
+    slice["metadata"]["annotations"]["cofferdam.dev/node"] = json!("node-9");
+    api.put("endpointslices", &slice);
+    let foreign = json!({"metadata": {"name": "theirs", "namespace": "team-a", "labels": {}}});
+    api.put("services", &foreign);
+    let agent = Agent::start(&api, "agent-1");
+    until("swept", || agent.metric("swept_objects_total{resource=\"endpointslices\"}") == 2).await;
+    for (name, is_there) in [("s-owned", true), ("s-orphan", false), ("s-elsewhere", false), ("s-unlabelled", true)] {
+        assert_eq!(api.get("endpointslices", "team-a", name).is_some(), is_there, "{name}");
+    }
+    assert!(api.get("services", "team-a", "theirs").is_some());
+    sleep(Duration::from_mins(20)).await;
+    assert_eq!(api.writes().len(), 2);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_lead_writes_nothing() {
+    let api = cluster(2);
+    add_namespace(&api, &json!({"cofferdam.dev/sessions": "enforced"}));
+    add_session(&api, "there", 2);
+    let one = Agent::start(&api, "agent-1");
+    until("one leads", || one.leads()).await;
+    one.line.cut();
+    until("one gives up", || !one.leads()).await;
+    api.writes();
+    set_node(&api, 2, "Unknown");
+    api.remove("networkpolicies", "team-a", "cofferdam-sessions");
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(api.writes(), [""; 0]);
+    assert_eq!(one.metric("lost_nodes"), 0);
+    one.ends().await;
+}

@@ -1,0 +1,276 @@
+//! An API server made by hand: objects in memory, versions, preconditions, watches, selectors. Time is tokio's, so that
+//! minutes pass at once.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a watch waits for something new before it ends.
+const WATCH: Duration = Duration::from_mins(4);
+
+/// Plural, namespace, name.
+type Key = (String, String, String);
+
+#[derive(Clone, Default)]
+pub(super) struct Api(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    version: u64,
+    objects: BTreeMap<Key, Value>,
+    history: Vec<(u64, &'static str, Key, Value)>,
+    writes: Vec<String>,
+    refused: Option<&'static str>,
+    changed: Arc<Notify>,
+}
+
+/// A client's way to the API server.
+#[derive(Clone, Default)]
+pub(super) struct Line(Arc<AtomicBool>);
+
+impl Line {
+    /// From now on nothing is answered.
+    pub(super) fn cut(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Api {
+    pub(super) fn client(&self, line: &Line) -> Client {
+        let (api, line) = (self.clone(), line.clone());
+        let service = tower::service_fn(move |request| {
+            let (api, line) = (api.clone(), line.clone());
+            async move {
+                if line.0.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, Infallible>(api.answer(request).await)
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Puts an object there, as somebody else would.
+    pub(super) fn put(&self, plural: &str, object: &Value) {
+        let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
+        self.state().store((plural.to_owned(), text("namespace"), text("name")), object.clone());
+    }
+
+    pub(super) fn get(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.state().objects.get(&(plural.to_owned(), namespace.to_owned(), name.to_owned())).cloned()
+    }
+
+    pub(super) fn remove(&self, plural: &str, namespace: &str, name: &str) {
+        self.state().remove(&(plural.to_owned(), namespace.to_owned(), name.to_owned()));
+    }
+
+    /// What was written through clients since the last time this was asked, but for the Lease: verb, plural and name.
+    pub(super) fn writes(&self) -> Vec<String> {
+        let mut writes = std::mem::take(&mut self.state().writes);
+        writes.retain(|write| !write.contains(" leases/"));
+        writes
+    }
+
+    /// Writes of that kind are forbidden from now on.
+    pub(super) fn refuse(&self, plural: Option<&'static str>) {
+        self.state().refused = plural;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let query: BTreeMap<String, String> =
+            form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+        let mut segments: Vec<_> = parts.uri.path().split('/').skip(1).collect();
+        // "api" and a version, or "apis", a group and a version.
+        segments.drain(..if segments[0] == "api" { 2 } else { 3 });
+        let namespace = if segments[0] == "namespaces" && segments.len() > 2 {
+            segments.drain(..2).nth(1).unwrap().to_owned()
+        } else {
+            String::new()
+        };
+        let plural = segments[0];
+        if plural == "httproutes" {
+            return failure(404, "NotFound");
+        }
+        let Some(name) = segments.get(1).map(|name| (*name).to_owned()) else {
+            if parts.method == Method::POST {
+                return self.write("POST", (plural.to_owned(), namespace, String::new()), &body, false);
+            }
+            if query.contains_key("watch") {
+                return self.watch(plural, &query).await;
+            }
+            return self.state().list(plural, &query);
+        };
+        let key = (plural.to_owned(), namespace, name);
+        match parts.method {
+            Method::GET => self.state().objects.get(&key).map_or_else(|| failure(404, "NotFound"), answer),
+            Method::PUT => self.write("PUT", key, &body, false),
+            Method::PATCH => {
+                let is_apply = parts.headers["content-type"].to_str().unwrap().contains("apply");
+                self.write(if is_apply { "APPLY" } else { "PATCH" }, key, &body, is_apply)
+            }
+            _ => self.write("DELETE", key, &body["preconditions"], false),
+        }
+    }
+
+    fn write(&self, verb: &str, mut key: Key, body: &Value, creates: bool) -> Response<Body> {
+        let mut state = self.state();
+        if key.2.is_empty() {
+            key.2 = body["metadata"]["name"].as_str().unwrap_or("generated").to_owned();
+        }
+        state.writes.push(format!("{verb} {}/{}", key.0, key.2));
+        if state.refused == Some(key.0.as_str()) {
+            return failure(403, "Forbidden");
+        }
+        let before = state.objects.get(&key).cloned();
+        let preconditions = if verb == "DELETE" { body } else { &body["metadata"] };
+        let is_as_expected = |name: &str| match (&preconditions[name], &before) {
+            (Value::Null, _) | (_, None) => true,
+            (expected, Some(before)) => before["metadata"][name] == *expected,
+        };
+        match (verb, &before) {
+            ("POST", Some(_)) => return failure(409, "AlreadyExists"),
+            ("PUT" | "PATCH" | "DELETE", None) => return failure(404, "NotFound"),
+            _ if !is_as_expected("uid") || !is_as_expected("resourceVersion") => return failure(409, "Conflict"),
+            ("DELETE", Some(_)) => {
+                state.remove(&key);
+                return answer(&json!({"kind": "Status", "status": "Success"}));
+            }
+            _ => {}
+        }
+        let mut after = before.clone().filter(|_| verb == "PATCH" || creates).unwrap_or_else(|| body.clone());
+        if verb == "PATCH" {
+            merge_conditions(&mut after, body);
+        } else if creates {
+            let metadata = after["metadata"].clone();
+            after = body.clone();
+            after["metadata"] = metadata;
+            for part in ["labels", "annotations"] {
+                if let (Value::Object(into), Value::Object(from)) =
+                    (&mut after["metadata"][part], &body["metadata"][part])
+                {
+                    into.extend(from.clone());
+                }
+            }
+        }
+        if before.as_ref() != Some(&after) {
+            state.store(key.clone(), after);
+        }
+        answer(&state.objects[&key])
+    }
+
+    async fn watch(&self, plural: &str, query: &BTreeMap<String, String>) -> Response<Body> {
+        let from: u64 = query["resourceVersion"].parse().unwrap();
+        let end = Instant::now() + WATCH;
+        let notify = Arc::clone(&self.state().changed);
+        loop {
+            let changed = notify.notified();
+            let events = self.state().since(from, plural, query);
+            if !events.is_empty() || timeout_at(end, changed).await.is_err() {
+                return Response::new(Body::from(events.into_bytes()));
+            }
+        }
+    }
+}
+
+impl State {
+    fn store(&mut self, key: Key, mut object: Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        object["metadata"]["namespace"] = key.1.clone().into();
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = format!("uid-{}", self.version).into();
+        }
+        let what = if self.objects.contains_key(&key) { "MODIFIED" } else { "ADDED" };
+        self.history.push((self.version, what, key.clone(), object.clone()));
+        self.objects.insert(key, object);
+        self.changed.notify_waiters();
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let mut object = self.objects.remove(key).unwrap();
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.history.push((self.version, "DELETED", key.clone(), object));
+        self.changed.notify_waiters();
+    }
+
+    fn list(&self, plural: &str, query: &BTreeMap<String, String>) -> Response<Body> {
+        let items: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|(key, object)| key.0 == plural && selects(query, object))
+            .map(|(_, object)| object)
+            .collect();
+        answer(&json!({
+            "kind": "List", "apiVersion": "v1",
+            "metadata": {"resourceVersion": self.version.to_string()},
+            "items": items,
+        }))
+    }
+
+    fn since(&self, from: u64, plural: &str, query: &BTreeMap<String, String>) -> String {
+        self.history
+            .iter()
+            .filter(|(version, _, key, object)| *version > from && key.0 == plural && selects(query, object))
+            .map(|(_, what, _, object)| json!({"type": what, "object": object}).to_string() + "\n")
+            .collect()
+    }
+}
+
+/// As the API server's selectors, of which these are used: `a=b`, `a`, joined by commas.
+fn selects(query: &BTreeMap<String, String>, object: &Value) -> bool {
+    let terms = |name: &str| query.get(name).cloned().unwrap_or_default();
+    let labels = terms("labelSelector").split(',').filter(|term| !term.is_empty()).all(|term| {
+        let labels = &object["metadata"]["labels"];
+        match term.split_once('=') {
+            Some((key, value)) => labels[key] == value,
+            None => labels[term].is_string(),
+        }
+    });
+    let fields = terms("fieldSelector").split(',').filter(|term| !term.is_empty()).all(|term| {
+        let (path, value) = term.split_once('=').unwrap();
+        path.split('.').fold(object, |at, name| &at[name]) == value
+    });
+    labels && fields
+}
+
+fn merge_conditions(into: &mut Value, patch: &Value) {
+    if !into["status"]["conditions"].is_array() {
+        into["status"]["conditions"] = json!([]);
+    }
+    let conditions = into["status"]["conditions"].as_array_mut().unwrap();
+    for new in patch["status"]["conditions"].as_array().unwrap() {
+        match conditions.iter_mut().find(|old| old["type"] == new["type"]) {
+            Some(old) => old.as_object_mut().unwrap().extend(new.as_object().unwrap().clone()),
+            None => conditions.push(new.clone()),
+        }
+    }
+}
+
+fn answer(body: &Value) -> Response<Body> {
+    Response::new(Body::from(body.to_string().into_bytes()))
+}
+
+fn failure(code: u16, reason: &str) -> Response<Body> {
+    let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason});
+    let mut response = answer(&status);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+    response
+}
