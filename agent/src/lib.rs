@@ -7,23 +7,85 @@
 //! probes ───────────────────────┴───────────┴▶ report ─▶ one patch of pods/status, Events
 //! ```
 //!
-//! What decides is pure: [`session`], [`layer`], [`desired`](mod@desired), [`plan`](mod@plan), [`verdict`],
-//! [`report`]. What does is thin.
+//! What decides is pure: [`session`], [`layer`], [`desired`](mod@desired), [`plan`](mod@plan),
+//! [`verdict`](mod@verdict), [`report`](mod@report). What does is thin:
+//!
+//! * [`cluster`]: the API server; [`watch`]: a list, then a watch, for ever; [`informers`]: what is watched;
+//! * [`world`]: what is known of the node; [`ground`]: policy, routing layer, Gateways;
+//! * [`work`]: one task for each session; [`probe`]: whether ports and addresses work; [`events`], [`metrics`];
+//! * [`elected`]: what one agent does for all.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use clap::Parser as _;
+use cofferdam_runtime::errors::with_causes;
+use cofferdam_runtime::stop::Stop;
+use cofferdam_runtime::{logs, panics};
+
+mod args;
+pub mod cluster;
+mod config;
 pub mod desired;
 pub mod elected;
+pub mod events;
+pub mod ground;
+pub mod informers;
 pub mod layer;
+pub mod metrics;
 pub mod objects;
 pub mod plan;
 pub mod probe;
 pub mod report;
+mod serve;
 pub mod session;
 pub mod verdict;
+pub mod watch;
+pub mod work;
+pub mod world;
+
+/// Bad usage or configuration, as BSD's `sysexits` numbers it.
+const USAGE: u8 = 64;
 
 /// Runs the program with its command line, the program's name first.
-pub fn run(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    ExitCode::FAILURE
+///
+/// Exit codes: 0 for an orderly end, 64 for bad usage or configuration (said on standard error), 1 for a start that failed
+/// or an end that was not orderly (said in the log).
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match args::Args::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A closed standard error leaves nobody to tell.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let (format, filter) = (arguments.log_format, arguments.log_filter.clone());
+    let usage = |error: &dyn std::error::Error| {
+        let _ = writeln!(io::stderr(), "cofferdam-agent: {}", with_causes(error));
+        ExitCode::from(USAGE)
+    };
+    let config = match arguments.into_config() {
+        Ok(config) => config,
+        Err(error) => return usage(&error),
+    };
+    if let Err(error) = logs::init(format, &filter) {
+        return usage(&error);
+    }
+    panics::log_places_only();
+    let outcome = tokio::runtime::Runtime::new().map_err(serve::ServeError::Runtime).and_then(|runtime| {
+        runtime.block_on(async {
+            let stop = Stop::new();
+            stop.on_signals().map_err(serve::ServeError::Runtime)?;
+            serve::until_stopped(config, stop).await
+        })
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = with_causes(&error), "not running");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+use crate::cluster::Resource;
+use crate::ground::GATEWAY_GROUP;
+
 /// Their kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -39,4 +42,15 @@ pub fn name(id: &str) -> String {
 #[must_use]
 pub fn route_name(id: &str, port: u16) -> String {
     format!("s-{id}-{port}")
+}
+
+/// What the API server calls a kind; `version` is the one of Gateway API's routes that is served.
+#[must_use]
+pub fn resource(kind: Kind, version: &str) -> Resource {
+    match kind {
+        Kind::Service => Resource::core("services"),
+        Kind::EndpointSlice => Resource::of("endpointslices", "discovery.k8s.io/v1"),
+        Kind::HttpRoute => Resource::of("httproutes", &format!("{GATEWAY_GROUP}/{version}")),
+        Kind::Ingress => Resource::of("ingresses", "networking.k8s.io/v1"),
+    }
 }

@@ -6,6 +6,50 @@ use cofferdam_model::Reason;
 use cofferdam_model::ports::{Ports, PortsError};
 use cofferdam_model::session::SessionId;
 
+mod read;
+
+pub use read::version;
+
+/// What the namespace of a pod makes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Membership {
+    /// Every pod in it has to be a session.
+    Enforced,
+    /// A pod in it is a session by its label.
+    #[default]
+    Other,
+    /// No pod in it is one: Cofferdam itself, the cluster's own, and where the webhook only warns.
+    Exempt,
+}
+
+/// A session, and what is only of use while it starts or ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The session.
+    pub session: Session,
+    /// Who makes pods like it: its controller's uid, or its namespace.
+    pub owner: String,
+    /// The version of the pod that this is about.
+    pub resource_version: u64,
+    /// How far its start or end is.
+    pub progress: Progress,
+}
+
+/// How far a pod's start or end is. Times are in seconds since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// When it was created.
+    pub created: Option<i64>,
+    /// When it got its node.
+    pub scheduled: Option<i64>,
+    /// Whether its body is there, or it wants none.
+    pub has_body: bool,
+    /// Whether all its containers run.
+    pub is_running: bool,
+    /// When the last of its containers ended.
+    pub ended: Option<i64>,
+}
+
 /// A pod that is a session, or has to be one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {

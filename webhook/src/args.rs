@@ -50,7 +50,7 @@ pub(crate) struct ServeArgs {
         value_name = "TIME",
         env = "COFFERDAM_WEBHOOK_POLICY_POLL_INTERVAL",
         default_value = "10s",
-        value_parser = interval
+        value_parser = duration::interval
     )]
     pub policy_poll_interval: Duration,
 
@@ -86,7 +86,7 @@ pub(crate) struct ServeArgs {
         value_name = "TIME",
         env = "COFFERDAM_WEBHOOK_TLS_POLL_INTERVAL",
         default_value = "10s",
-        value_parser = interval
+        value_parser = duration::interval
     )]
     pub tls_poll_interval: Duration,
 
@@ -167,15 +167,6 @@ impl ServeArgs {
 
 fn server_name(name: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(name.to_owned()).map_err(|_| "this is no DNS name or IP address".to_owned())
-}
-
-/// An interval of nothing would be a loop that never rests.
-fn interval(text: &str) -> Result<Duration, String> {
-    let interval = duration::parse(text).map_err(|error| error.to_string())?;
-    if interval.is_zero() {
-        return Err("the interval must be longer than nothing".to_owned());
-    }
-    Ok(interval)
 }
 
 #[cfg(test)]

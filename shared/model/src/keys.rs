@@ -80,3 +80,6 @@ pub const PORTS_REACHABLE: &str = "cofferdam.dev/PortsReachable";
 
 /// Pod condition: the routing layer says that it has taken the routes.
 pub const ROUTE_PROGRAMMED: &str = "cofferdam.dev/RouteProgrammed";
+
+/// The `NetworkPolicy` of every namespace that has sessions.
+pub const NETWORK_POLICY: &str = "cofferdam-sessions";

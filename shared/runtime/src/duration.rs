@@ -14,6 +14,9 @@ pub enum DurationError {
     /// More milliseconds than a `u64` holds.
     #[error("the duration is too long")]
     TooLong,
+    /// Nothing, for what is done again and again.
+    #[error("the interval must be longer than nothing")]
+    Nothing,
 }
 
 /// Reads a whole number followed by `ms`, `s`, `m` or `h`.
@@ -33,6 +36,11 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     // Only digits are left, so the one way to fail is overflow.
     let number: u64 = number.parse().map_err(|_| DurationError::TooLong)?;
     number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or(DurationError::TooLong)
+}
+
+/// Reads a duration that something is done again after: an interval of nothing would be a loop that never rests.
+pub fn interval(text: &str) -> Result<Duration, DurationError> {
+    parse(text).and_then(|interval| if interval.is_zero() { Err(DurationError::Nothing) } else { Ok(interval) })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod elf;
 
 /// The packages that are built, each with a program of the same name. Always together: cargo unites the features of
 /// what it builds at once, and would build the dependencies anew for every other choice.
-const PACKAGES: [&str; 2] = ["cofferdam-webhook", "cofferdam-fixture"];
+const PACKAGES: [&str; 3] = ["cofferdam-webhook", "cofferdam-agent", "cofferdam-fixture"];
 
 /// Why there are no programs to put into an image. Each message is whole: it names the cause too.
 #[derive(Debug, thiserror::Error)]
@@ -65,10 +65,16 @@ impl Programs {
         &self.paths[0]
     }
 
+    /// The program that package `cofferdam-agent` gives.
+    #[must_use]
+    pub fn agent(&self) -> &Path {
+        &self.paths[1]
+    }
+
     /// The program that package `cofferdam-fixture` gives.
     #[must_use]
     pub fn fixture(&self) -> &Path {
-        &self.paths[1]
+        &self.paths[2]
     }
 
     /// cargo's target folder.
@@ -130,8 +136,8 @@ fn programs(executables: &[(String, PathBuf)]) -> Result<Programs, BuildError> {
         let found = executables.iter().find(|(name, _)| name == package);
         found.map(|(_, path)| path.clone()).ok_or(BuildError::Missing(package))
     };
-    let [webhook, fixture] = PACKAGES;
-    let paths = [find(webhook)?, find(fixture)?];
+    let [webhook, agent, fixture] = PACKAGES;
+    let paths = [find(webhook)?, find(agent)?, find(fixture)?];
     for path in &paths {
         let interpreter = elf::has_interpreter(path);
         if interpreter.map_err(|cause| BuildError::Read { path: path.clone(), cause })? {
@@ -194,6 +200,6 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let built = PACKAGES.map(|package| (package.to_owned(), this.clone()));
         assert!(matches!(programs(&built), Err(BuildError::Dynamic(path)) if path == this));
-        assert!(matches!(programs(&built[..1]), Err(BuildError::Missing("cofferdam-fixture"))));
+        assert!(matches!(programs(&built[..2]), Err(BuildError::Missing("cofferdam-fixture"))));
     }
 }

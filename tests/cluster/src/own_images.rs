@@ -86,6 +86,7 @@ fn write(image: &Image, programs: &Programs) -> Result<PathBuf, OwnImageError> {
 fn fill_context(programs: &Programs) -> Result<PathBuf, OwnImageError> {
     let context = programs.target().join("rootfs");
     place(programs.webhook(), &context.join("usr/bin/cofferdam-webhook"))?;
+    place(programs.agent(), &context.join("usr/bin/cofferdam-agent"))?;
     Ok(context)
 }
 
@@ -116,8 +117,9 @@ mod tests {
     #[test]
     fn the_containerfile_at_the_root_is_one_that_this_builder_understands() {
         let context = tempfile::tempdir().unwrap();
-        let program = context.path().join("usr/bin/cofferdam-webhook");
-        place(&std::env::current_exe().unwrap(), &program).unwrap();
+        for program in ["cofferdam-webhook", "cofferdam-agent"] {
+            place(&std::env::current_exe().unwrap(), &context.path().join("usr/bin").join(program)).unwrap();
+        }
         let image = Containerfile::read(&workspace().join("Containerfile"))
             .unwrap()
             .image("cofferdam:1".parse().unwrap(), context.path())

@@ -1,0 +1,96 @@
+//! Events on pods: each step that a person would ask about, once.
+//!
+//! Not kube's recorder: it looks through all that it sent in six minutes for each one that it sends.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::{Timestamp, Unit};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use cofferdam_model::keys;
+
+use crate::cluster::{Cluster, Resource};
+use crate::metrics::Metrics;
+use crate::session::Session;
+
+/// Events that may wait to be sent. They are told, not owed: a flood of them must not fill the memory.
+const WAITING: usize = 2000;
+
+/// The longest note that Kubernetes takes.
+const LONGEST_NOTE: usize = 1024;
+
+/// Whether something went as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// It did.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// Where events are handed in. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Events {
+    waiting: mpsc::Sender<Value>,
+    metrics: Metrics,
+    instance: Arc<str>,
+}
+
+impl Events {
+    /// Sends what is handed in, one after the other, until the last clone is dropped. `pod` is the agent's own.
+    #[must_use]
+    pub fn begin(cluster: Cluster, metrics: Metrics, pod: &str) -> Self {
+        let (waiting, mut sending) = mpsc::channel::<Value>(WAITING);
+        let its_metrics = metrics.clone();
+        tokio::spawn(async move {
+            let events = Resource::of("events", "events.k8s.io/v1");
+            while let Some(event) = sending.recv().await {
+                let namespace = event["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+                match cluster.create(&events, &namespace, &event).await {
+                    Ok(_) => its_metrics.event("sent"),
+                    Err(error) => {
+                        its_metrics.event("failed");
+                        tracing::debug!(%error, "an event was not taken");
+                    }
+                }
+            }
+        });
+        Self { waiting, metrics, instance: pod.into() }
+    }
+
+    /// Tells something about a session's pod.
+    pub fn tell(&self, session: &Session, tone: Tone, reason: &str, note: &str) {
+        let regarding = json!({"apiVersion": "v1", "kind": "Pod", "namespace": session.namespace,
+            "name": session.name, "uid": session.uid});
+        self.hand_in(&session.namespace, &session.name, &regarding, tone, reason, note);
+    }
+
+    /// Tells something about an object of Cofferdam's own, in its namespace.
+    pub fn tell_of(&self, kind: &str, namespace: &str, name: &str, tone: Tone, reason: &str, note: &str) {
+        let regarding = json!({"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name});
+        self.hand_in(namespace, name, &regarding, tone, reason, note);
+    }
+
+    fn hand_in(&self, namespace: &str, name: &str, regarding: &Value, tone: Tone, reason: &str, note: &str) {
+        let now = Timestamp::now();
+        let end = note.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= LONGEST_NOTE).last();
+        let time = now.round(Unit::Microsecond).unwrap_or(now);
+        let event = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": namespace, "name": format!("{name}.{:x}", now.as_nanosecond())},
+            "eventTime": format!("{time:.6}"),
+            "reportingController": keys::AGENT,
+            "reportingInstance": &*self.instance,
+            "action": reason,
+            "reason": reason,
+            "regarding": regarding,
+            "note": &note[..end.unwrap_or_default()],
+            "type": match tone { Tone::Normal => "Normal", Tone::Warning => "Warning" },
+        });
+        if self.waiting.try_send(event).is_err() {
+            self.metrics.event("dropped");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What routes stand on: the policy, the layer that it comes to in this cluster, and the Gateways that are parents.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cofferdam_model::policy::{Policy, Routing, RoutingMode};
+use cofferdam_runtime::ready::Gate;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::cluster::{Cluster, Resource, Selection};
+use crate::layer::{self, GatewayClass, IngressClass, Layer, LayerError, Surroundings};
+use crate::metrics::Watches;
+use crate::probe::Tls;
+use crate::verdict::Known;
+use crate::watch::{Change, follow};
+use crate::world::World;
+
+/// Gateway API's group.
+pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+
+/// Kinds may be installed later than we are.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// Is told which versions of Gateway API's routes are served, the preferred one first.
+pub type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
+
+/// What routes stand on at a moment.
+#[derive(Debug)]
+pub struct Ground {
+    /// The policy.
+    pub policy: Arc<Policy>,
+    /// The layer, or why there is none.
+    pub layer: Result<Layer, LayerError>,
+    /// How to speak TLS to a gateway; none where the policy's bundle cannot be read.
+    pub tls: Option<Tls>,
+    gateways: Parents,
+}
+
+/// The Gateways that are parents of routes, by namespace.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Parents {
+    #[default]
+    NotAsked,
+    Unreadable,
+    Read(HashMap<String, Value>),
+}
+
+impl Default for Ground {
+    fn default() -> Self {
+        Self { policy: Arc::new(Policy::built_in()), layer: Ok(Layer::Off), tls: None, gateways: Parents::NotAsked }
+    }
+}
+
+impl Ground {
+    /// The Gateway that is the parent of routes in `namespace`.
+    #[must_use]
+    pub fn gateway(&self, namespace: &str) -> Known<'_> {
+        let Ok(Layer::Gateway { parent, .. }) = &self.layer else { return Known::Missing };
+        match &self.gateways {
+            Parents::NotAsked | Parents::Unreadable => Known::Unreadable,
+            Parents::Read(gateways) => {
+                gateways.get(parent.namespace.as_deref().unwrap_or(namespace)).map_or(Known::Missing, Known::There)
+            }
+        }
+    }
+}
+
+/// What is read of the cluster, as it comes in.
+#[derive(Debug, Default)]
+struct Sights {
+    surroundings: Surroundings,
+    gateways: Parents,
+    gateway_classes: HashMap<String, GatewayClass>,
+    /// Whether somebody tried to list the `IngressClasses`.
+    has_asked_for_classes: bool,
+}
+
+/// Keeps `world.ground` as the cluster is, until it is dropped. `versions` is told which versions of Gateway API's routes
+/// are served. `namespace` is the only one that may be looked into, if there is one.
+pub async fn keep(
+    world: Arc<World>,
+    cluster: Cluster,
+    watches: Watches,
+    policy: Arc<Policy>,
+    namespace: Option<String>,
+    versions: Served,
+    gate: Option<Gate>,
+) {
+    let sights = Arc::new(Mutex::new(Sights::default()));
+    let changed = Arc::new(Notify::new());
+    let mut tasks = JoinSet::new();
+    let routing = policy.routing().clone();
+    if routing.is_on() {
+        tasks.spawn(discover(cluster.clone(), Arc::clone(&sights), Arc::clone(&changed), versions));
+        if routing.mode != RoutingMode::Gateway {
+            ingress_classes(&mut tasks, &cluster, &watches, &sights, &changed);
+        }
+        if let Some(parent) = routing.gateway.clone().filter(|_| routing.mode != RoutingMode::Ingress) {
+            let selection = Selection {
+                namespace: parent.namespace.or(namespace),
+                fields: format!("metadata.name={}", parent.name),
+                ..Selection::default()
+            };
+            gateways(&mut tasks, &cluster, &watches, &sights, &changed, selection);
+        }
+    }
+    let mut gate = gate;
+    loop {
+        let ground = seen(&sights, &policy, &routing);
+        let is_known = ground.is_some();
+        if let Some(ground) = ground {
+            let before = world.ground.load();
+            if before.layer != ground.layer || before.gateways != ground.gateways || before.policy != ground.policy {
+                if before.layer != ground.layer {
+                    match &ground.layer {
+                        Ok(layer) => tracing::info!(?layer, "routes are made for"),
+                        Err(error) => tracing::warn!(%error, "no routes are made"),
+                    }
+                }
+                world.ground.store(Arc::new(ground));
+                world.wake_everyone();
+            }
+        }
+        if let Some(gate) = gate.take_if(|_| is_known) {
+            gate.open();
+        }
+        changed.notified().await;
+    }
+}
+
+/// The ground as far as it was seen; nothing before all that the layer depends on was asked for.
+fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Option<Ground> {
+    let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+    let class = match &sights.gateways {
+        Parents::Read(gateways) => {
+            let named = gateways.values().next().and_then(|gateway| gateway["spec"]["gatewayClassName"].as_str());
+            named.and_then(|name| sights.gateway_classes.get(name)).cloned()
+        }
+        Parents::NotAsked | Parents::Unreadable => None,
+    };
+    sights.surroundings.gateway_class = class;
+    let waits = routing.is_on()
+        && (sights.surroundings.gateway_versions.is_none()
+            || (routing.mode != RoutingMode::Gateway && !sights.has_asked_for_classes)
+            || (routing.gateway.is_some()
+                && routing.mode != RoutingMode::Ingress
+                && sights.gateways == Parents::NotAsked));
+    if waits {
+        return None;
+    }
+    let bundle = routing.probe.ca_bundle.as_deref();
+    Some(Ground {
+        policy: Arc::clone(policy),
+        layer: layer::resolve(routing, &sights.surroundings),
+        tls: Tls::new(bundle).inspect_err(|error| tracing::warn!(%error, "routing.probe.caBundle")).ok(),
+        gateways: sights.gateways.clone(),
+    })
+}
+
+/// Asks again and again which kinds are served, since that cannot be watched.
+async fn discover(cluster: Cluster, sights: Arc<Mutex<Sights>>, changed: Arc<Notify>, tell: Served) {
+    loop {
+        match cluster.versions(GATEWAY_GROUP, "httproutes").await {
+            Ok(versions) => {
+                tell(&versions);
+                let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+                if sights.surroundings.gateway_versions.as_ref() != Some(&versions) {
+                    sights.surroundings.gateway_versions = Some(versions);
+                    changed.notify_one();
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the API server cannot be asked for its kinds"),
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+fn ingress_classes(
+    tasks: &mut JoinSet<()>,
+    cluster: &Cluster,
+    watches: &Watches,
+    sights: &Arc<Mutex<Sights>>,
+    changed: &Arc<Notify>,
+) {
+    let resource = Resource::of("ingressclasses", "networking.k8s.io/v1");
+    let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
+    let mut classes: HashMap<String, IngressClass> = HashMap::new();
+    let mut is_listing = false;
+    collect(tasks, cluster, watches, resource, Selection::default(), move |change| {
+        match change {
+            Change::Begun => {
+                classes.clear();
+                is_listing = true;
+            }
+            Change::Seen(object) => {
+                let name = name(&object);
+                let mark = &object["metadata"]["annotations"]["ingressclass.kubernetes.io/is-default-class"];
+                classes.insert(name.clone(), IngressClass { name, is_default: mark == "true" });
+            }
+            Change::Gone(object) => drop(classes.remove(&name(&object))),
+            Change::Listed => is_listing = false,
+            Change::Readable => {}
+            Change::Unreadable(_) => {
+                let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+                sights.has_asked_for_classes = true;
+                return changed.notify_one();
+            }
+        }
+        if is_listing {
+            return;
+        }
+        let mut all: Vec<IngressClass> = classes.values().cloned().collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+        sights.has_asked_for_classes = true;
+        sights.surroundings.ingress_classes = Some(all);
+        changed.notify_one();
+    });
+}
+
+fn gateways(
+    tasks: &mut JoinSet<()>,
+    cluster: &Cluster,
+    watches: &Watches,
+    sights: &Arc<Mutex<Sights>>,
+    changed: &Arc<Notify>,
+    selection: Selection,
+) {
+    let version = "gateway.networking.k8s.io/v1";
+    let (its_sights, its_changed) = (Arc::clone(sights), Arc::clone(changed));
+    let mut gateways: HashMap<String, Value> = HashMap::new();
+    let mut is_listing = false;
+    collect(tasks, cluster, watches, Resource::of("gateways", version), selection, move |change| {
+        match change {
+            Change::Begun => {
+                gateways.clear();
+                is_listing = true;
+            }
+            Change::Seen(mut object) => {
+                let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+                let generation = object["metadata"]["generation"].take();
+                // Its versions change with every route that is attached.
+                object["metadata"] = serde_json::json!({"generation": generation, "namespace": namespace});
+                gateways.insert(namespace, object);
+            }
+            Change::Gone(object) => {
+                gateways.remove(object["metadata"]["namespace"].as_str().unwrap_or_default());
+            }
+            Change::Listed => is_listing = false,
+            Change::Readable => return,
+            Change::Unreadable(_) => {
+                let mut sights = its_sights.lock().unwrap_or_else(PoisonError::into_inner);
+                // What was read stays: a connection that broke says nothing of the Gateway.
+                if sights.gateways == Parents::NotAsked {
+                    sights.gateways = Parents::Unreadable;
+                }
+                return its_changed.notify_one();
+            }
+        }
+        // What was there stays until a list is over: a parent that only seems missing would be told.
+        if is_listing {
+            return;
+        }
+        its_sights.lock().unwrap_or_else(PoisonError::into_inner).gateways = Parents::Read(gateways.clone());
+        its_changed.notify_one();
+    });
+    let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
+    let resource = Resource::of("gatewayclasses", version);
+    collect(tasks, cluster, watches, resource, Selection::default(), move |change| {
+        let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+        match change {
+            Change::Seen(object) => drop(sights.gateway_classes.insert(name(&object), gateway_class(&object))),
+            Change::Gone(object) => drop(sights.gateway_classes.remove(&name(&object))),
+            Change::Begun | Change::Listed | Change::Readable | Change::Unreadable(_) => return,
+        }
+        changed.notify_one();
+    });
+}
+
+fn collect(
+    tasks: &mut JoinSet<()>,
+    cluster: &Cluster,
+    watches: &Watches,
+    resource: Resource,
+    selection: Selection,
+    tell: impl FnMut(Change) + Send + 'static,
+) {
+    let (cluster, watches) = (cluster.clone(), watches.clone());
+    tasks.spawn(async move { follow(cluster, resource, selection, watches, &Notify::new(), tell).await });
+}
+
+fn name(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+fn gateway_class(object: &Value) -> GatewayClass {
+    let features = object["status"]["supportedFeatures"].as_array().into_iter().flatten();
+    // Strings until Gateway API 1.2, objects since.
+    let feature = |value: &Value| value["name"].as_str().or(value.as_str()).map(str::to_owned);
+    GatewayClass {
+        name: name(object),
+        controller_name: object["spec"]["controllerName"].as_str().unwrap_or_default().to_owned(),
+        supported_features: features.filter_map(feature).collect(),
+    }
+}

@@ -1,0 +1,285 @@
+//! The life of the agent: from its first list to the release of the Lease.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use cofferdam_model::policy::Policy;
+use cofferdam_policy_file::{Outcome as Reload, Reloader};
+use cofferdam_runtime::admin;
+use cofferdam_runtime::http::{Counts, Limits, Phases, Server};
+use cofferdam_runtime::metrics::Metrics as Registry;
+use cofferdam_runtime::ready::{Gate, Readiness};
+use cofferdam_runtime::stop::Stop;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+
+use crate::cluster::{self, Cluster};
+use crate::config::Config;
+use crate::elected;
+use crate::events::{Events, Tone};
+use crate::ground::{self, Ground};
+use crate::informers::{Informers, Namespaces};
+use crate::metrics::Metrics;
+use crate::objects::Kind;
+use crate::probe::Prober;
+use crate::work::Crew;
+use crate::world::World;
+
+/// How long the release of the Lease may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Why the agent does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum ServeError {
+    /// No threads, no signal handlers.
+    #[error("the operating system does not let the program start")]
+    Runtime(#[source] io::Error),
+    /// The port cannot be had.
+    #[error("cannot listen on {address}; is the port taken?")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// No way to the API server is configured.
+    #[error("the API server cannot be found; run in a pod with a service account, or set KUBECONFIG")]
+    NoCluster(#[source] kube::config::InferConfigError),
+    /// The configured way cannot be used.
+    #[error("the certificates or the token for the API server cannot be used")]
+    Client(#[source] kube::Error),
+    /// Two metrics have one name.
+    #[error("metrics cannot be registered")]
+    Metrics(#[from] prometheus::Error),
+    /// A part that lives as long as the agent has ended before it.
+    #[error("a part of the agent ended by itself; the program cannot go on without it")]
+    EndedEarly,
+}
+
+/// Works until `stop` ends it. Nothing is taken away then: sessions go on, and the next agent finds them.
+pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), ServeError> {
+    config.log();
+    let registry = Registry::new("cofferdam_agent", env!("CARGO_PKG_VERSION"))?;
+    let metrics = Metrics::register(registry.registry(), config.policy.digest(), config.per_session_metrics)?;
+    let prober = Prober::new(config.probes_per_second, metrics.probes(registry.registry(), config.probes_per_second)?);
+    let elected_metrics = elected::Metrics::register(registry.registry())?;
+    let counts = Counts::register(registry.registry())?;
+    let client =
+        cluster::client(&kube::Config::infer().await.map_err(ServeError::NoCluster)?).map_err(ServeError::Client)?;
+    let cluster = Cluster::new(client, registry.registry())?;
+
+    let readiness = Readiness::new();
+    let gates = [readiness.gate("pods"), readiness.gate("objects"), readiness.gate("layer")];
+    let admin = Server { tls: None, limits: Limits::default(), counts: counts.of("admin"), phases: Phases::default() };
+    let phases = admin.phases.clone();
+    let listener = bind(config.admin_listen).await?;
+    let its_readiness = readiness.clone();
+    let admin = tokio::spawn(
+        admin.serve(listener, move |request| std::future::ready(admin::answer(&request, &its_readiness, &registry))),
+    );
+
+    let events = Events::begin(cluster.clone(), metrics.clone(), &config.pod);
+    let policy = Arc::new(ArcSwap::from_pointee(config.policy.clone()));
+    let world = Arc::new(World::new(Ground::default()));
+    let crew =
+        Crew::new(Arc::clone(&world), cluster.clone(), metrics.clone(), events.clone(), config.node.clone(), prober);
+    let parts = Parts { config: &config, cluster: &cluster, metrics: &metrics, world: &world, policy: &policy };
+    let mut tasks = JoinSet::new();
+    let changed = parts.follow(&mut tasks, crew, gates);
+    parts.reload(&mut tasks, readiness.clone(), events, changed);
+    let mut elected = pin!(parts.elected(elected_metrics, stop.clone()));
+
+    let ended = tokio::select! {
+        // It ends by itself when it is asked to stop, the Lease released.
+        () = &mut elected => Ok(()),
+        () = farewell(&stop) => {
+            tracing::warn!("the Lease was not released; it runs out by itself");
+            Ok(())
+        }
+        _ = tasks.join_next() => Err(ServeError::EndedEarly),
+    };
+    readiness.withdraw("stopping");
+    tasks.shutdown().await;
+    phases.retire.cancel();
+    phases.close.cancel();
+    if admin.await.is_err() {
+        tracing::warn!("the admin listener failed while it was closing");
+    }
+    tracing::info!("stopped");
+    ended
+}
+
+/// What the parts of an agent are made of.
+struct Parts<'a> {
+    config: &'a Config,
+    cluster: &'a Cluster,
+    metrics: &'a Metrics,
+    world: &'a Arc<World>,
+    policy: &'a Arc<ArcSwap<Policy>>,
+}
+
+impl Parts<'_> {
+    /// Starts all that watches; gives what to tell when the policy has changed.
+    fn follow(&self, tasks: &mut JoinSet<()>, crew: Crew, gates: [Gate; 3]) -> Arc<Notify> {
+        let [pods, objects, layer] = gates;
+        let informers = Informers {
+            world: Arc::clone(self.world),
+            cluster: self.cluster.clone(),
+            watches: self.metrics.watches.clone(),
+            node: self.config.node.clone(),
+            namespace: self.config.namespace_only.clone(),
+        };
+        let only = self.config.namespace_only.as_deref();
+        let namespaces = Arc::new(Namespaces::new(&self.config.installation.namespace, only));
+        let (relist, ready) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        if only.is_none() {
+            tasks.spawn(informers.clone().namespaces(Arc::clone(&namespaces), Arc::clone(&relist), Arc::clone(&ready)));
+            tasks.spawn(informers.clone().node());
+        } else {
+            ready.notify_one();
+        }
+        tasks.spawn(informers.clone().network_policies());
+        let its_informers = informers.clone();
+        // Our objects come before the pods: what is there already is not made again.
+        let listed = Arc::new(Notify::new());
+        tasks.spawn(objects_of(informers.clone(), objects, Arc::clone(&listed)));
+        let (its_relist, its_policy) = (Arc::clone(&relist), Arc::clone(self.policy));
+        tasks.spawn(async move {
+            ready.notified().await;
+            listed.notified().await;
+            let begin = move |uid, wake| crew.begin(uid, wake);
+            its_informers.pods(its_policy, namespaces, its_relist, begin, pods).await;
+        });
+        let changed = Arc::new(Notify::new());
+        tasks.spawn(self.keep_ground(informers, layer, relist, Arc::clone(&changed)));
+        changed
+    }
+
+    /// Keeps the ground of each policy until the next one is in force.
+    fn keep_ground(
+        &self,
+        informers: Informers,
+        gate: Gate,
+        relist: Arc<Notify>,
+        changed: Arc<Notify>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (policy, mut gate) = (Arc::clone(self.policy), Some(gate));
+        async move {
+            // Routes of Gateway API are watched from when they are known to be served, and then for ever.
+            let (routes, has_routes) = (Arc::new(Notify::new()), AtomicBool::new(false));
+            let version = Arc::new(ArcSwap::from_pointee(String::new()));
+            let (told, its_version) = (Arc::clone(&routes), Arc::clone(&version));
+            let tell: ground::Served = Arc::new(move |versions: &[String]| {
+                let Some(served) = ["v1", "v1beta1"].into_iter().find(|known| versions.iter().any(|v| v == known))
+                else {
+                    return;
+                };
+                if !has_routes.swap(true, Ordering::Relaxed) {
+                    its_version.store(Arc::new(served.to_owned()));
+                    told.notify_one();
+                }
+            });
+            let its_informers = informers.clone();
+            let watched = async move {
+                routes.notified().await;
+                its_informers.objects(Kind::HttpRoute, &version.load_full(), None).await;
+            };
+            let kept = async move {
+                loop {
+                    let keeping = ground::keep(
+                        Arc::clone(&informers.world),
+                        informers.cluster.clone(),
+                        informers.watches.clone(),
+                        policy.load_full(),
+                        informers.namespace.clone(),
+                        Arc::clone(&tell),
+                        gate.take(),
+                    );
+                    tokio::select! {
+                        () = keeping => {}
+                        () = changed.notified() => relist.notify_one(),
+                    }
+                }
+            };
+            tokio::join!(watched, kept);
+        }
+    }
+
+    /// Takes up a policy that has changed, and says so when one does not load.
+    fn reload(&self, tasks: &mut JoinSet<()>, readiness: Readiness, events: Events, changed: Arc<Notify>) {
+        let Config { policy, policy_source, installation, policy_poll, pod, .. } = self.config.clone();
+        let (metrics, current) = (self.metrics.clone(), Arc::clone(self.policy));
+        let reloader = Reloader::new(policy_source, installation.clone(), policy);
+        let its = reloader.current();
+        let mut is_broken = false;
+        tasks.spawn(reloader.run(policy_poll, move |outcome| {
+            metrics.policy_looked_at(outcome);
+            if outcome == Reload::Swapped {
+                let policy = its.load_full();
+                metrics.policy_in_force(policy.digest());
+                current.store(policy);
+                changed.notify_one();
+            }
+            readiness.degraded("policy", outcome == Reload::Kept);
+            if outcome == Reload::Kept && !is_broken {
+                let note = "the policy file does not load, and the last good policy stays in force; the log of the \
+                            agent names file, line and key";
+                events.tell_of("Pod", &installation.namespace, &pod, Tone::Warning, "PolicyNotLoaded", note);
+            }
+            is_broken = outcome == Reload::Kept;
+        }));
+    }
+
+    /// Stands for election, but in the namespaced variant.
+    async fn elected(&self, metrics: elected::Metrics, stop: Stop) {
+        if self.config.namespace_only.is_some() {
+            return stop.draining().await;
+        }
+        let identity =
+            elected::Identity { pod: self.config.pod.clone(), namespace: self.config.installation.namespace.clone() };
+        let cluster = self.cluster.clone();
+        let options = elected::Options {
+            lost_node_share: self.config.lost_node_share,
+            silent_agent: self.config.silent_agent,
+            api_error: Arc::new(move |error| cluster.note(error)),
+        };
+        let (client, policy) = (self.cluster.client(), Arc::clone(self.policy));
+        // Large, and this future is a part of another.
+        Box::pin(elected::run(client, identity, policy, options, metrics, stop)).await;
+    }
+}
+
+/// Watches our objects of every kind that each cluster has, and opens the gate when all are listed.
+async fn objects_of(informers: Informers, gate: Gate, listed: Arc<Notify>) {
+    let mut tasks = JoinSet::new();
+    let (all, mut waiting) = mpsc::channel::<()>(1);
+    for kind in [Kind::Service, Kind::EndpointSlice, Kind::Ingress] {
+        let (informers, all) = (informers.clone(), all.clone());
+        tasks.spawn(async move { informers.objects(kind, "v1", Some(all)).await });
+    }
+    drop(all);
+    // Nothing is ever sent: it ends when the last sender is dropped.
+    let _ = waiting.recv().await;
+    gate.open();
+    listed.notify_one();
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Waits until the agent was asked to stop, and then as long as the end may take.
+async fn farewell(stop: &Stop) {
+    stop.draining().await;
+    tokio::time::sleep(FAREWELL).await;
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
+    tracing::info!(%address, "listening");
+    Ok(listener)
+}

@@ -1,0 +1,204 @@
+//! From the pod that the API server sends to what is kept of it. A field that is not what it should be counts as missing.
+
+use std::net::IpAddr;
+
+use cofferdam_model::policy::Policy;
+use cofferdam_model::ports::Ports;
+use cofferdam_model::session::SessionId;
+use cofferdam_model::{audit, keys};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Condition, Membership, Phase, Progress, Seen, Session, Told};
+
+/// The longest that a finished pod can ask to be kept: a day.
+const LONGEST_GRACE: u32 = 24 * 60 * 60;
+
+/// Begins the types of our conditions.
+const OURS: &str = "cofferdam.dev/";
+
+impl Seen {
+    /// What is kept of a pod in a namespace of that kind; nothing if it is no session and does not have to be one.
+    #[must_use]
+    pub fn read(pod: &Value, membership: Membership, policy: &Policy) -> Option<Self> {
+        let (metadata, status) = (&pod["metadata"], &pod["status"]);
+        let label = metadata["labels"][keys::SESSION].as_str();
+        let is_session = match membership {
+            // A static pod is the kubelet's, and no webhook could have changed it.
+            Membership::Enforced => metadata["annotations"][keys::MIRROR_POD].is_null(),
+            Membership::Other => label.is_some(),
+            Membership::Exempt => false,
+        };
+        if !is_session {
+            return None;
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let session = Session {
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+            uid: text(&metadata["uid"]),
+            id: label.and_then(|label| SessionId::parse(label).ok()),
+            ports: Ports::of(pod),
+            address: status["podIP"].as_str().and_then(|address| address.parse::<IpAddr>().ok()),
+            phase: phase(pod),
+            findings: audit(pod, policy),
+            profile: metadata["labels"][keys::PROFILE].as_str().unwrap_or(keys::DEFAULT_PROFILE).to_owned(),
+            is_controlled: list(&metadata["ownerReferences"]).any(|owner| owner["controller"] == true),
+            finished_grace_seconds: metadata["annotations"][keys::FINISHED_GRACE]
+                .as_str()
+                .and_then(|seconds| seconds.parse::<u32>().ok())
+                .map(|seconds| seconds.min(LONGEST_GRACE)),
+            told: told(pod),
+        };
+        let owner = list(&metadata["ownerReferences"]).find(|owner| owner["controller"] == true);
+        Some(Self {
+            owner: owner.map_or_else(|| session.namespace.clone(), |owner| text(&owner["uid"])),
+            resource_version: version(pod),
+            progress: progress(pod),
+            session,
+        })
+    }
+}
+
+/// The version of an object as a number, which versions are (KEP-5504); 0 for none, which is older than all.
+#[must_use]
+pub fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// Being deleted comes first: such a pod may still be running, and ready (case B145).
+fn phase(pod: &Value) -> Phase {
+    match pod["status"]["phase"].as_str() {
+        _ if !pod["metadata"]["deletionTimestamp"].is_null() => Phase::Leaving,
+        Some("Succeeded" | "Failed") => Phase::Finished,
+        Some("Running") => Phase::Running,
+        _ => Phase::Starting,
+    }
+}
+
+fn told(pod: &Value) -> Told {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let ours = list(&pod["status"]["conditions"])
+        .filter(|condition| condition["type"].as_str().is_some_and(|type_| type_.starts_with(OURS)));
+    Told {
+        conditions: ours
+            .map(|condition| Condition {
+                type_: text(&condition["type"]),
+                status: text(&condition["status"]),
+                reason: text(&condition["reason"]),
+                message: text(&condition["message"]),
+            })
+            .collect(),
+        endpoints: pod["metadata"]["annotations"][keys::ENDPOINTS].as_str().map(str::to_owned),
+    }
+}
+
+fn progress(pod: &Value) -> Progress {
+    let (status, seconds) = (&pod["status"], |value: &Value| time(value).map(Timestamp::as_second));
+    let scheduled = list(&status["conditions"])
+        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "True")
+        .and_then(|condition| seconds(&condition["lastTransitionTime"]));
+    let wants_body = list(&pod["spec"]["initContainers"]).any(|container| container["name"] == keys::FETCH_CONTAINER);
+    let has_body = list(&status["initContainerStatuses"]).any(|container| {
+        container["name"] == keys::FETCH_CONTAINER && container["state"]["terminated"]["exitCode"] == 0
+    });
+    let containers = list(&pod["spec"]["containers"]).count();
+    let running =
+        list(&status["containerStatuses"]).filter(|container| container["state"]["running"].is_object()).count();
+    let ended = ["containerStatuses", "initContainerStatuses"]
+        .into_iter()
+        .flat_map(|key| list(&status[key]))
+        .filter_map(|container| seconds(&container["state"]["terminated"]["finishedAt"]))
+        .max();
+    Progress {
+        created: seconds(&pod["metadata"]["creationTimestamp"]),
+        scheduled,
+        has_body: !wants_body || has_body,
+        is_running: containers > 0 && running == containers,
+        // An evicted pod may have no container status at all (case B149).
+        ended: ended.or_else(|| {
+            list(&status["conditions"]).filter_map(|condition| seconds(&condition["lastTransitionTime"])).max()
+        }),
+    }
+}
+
+fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(pod: &Value) -> Seen {
+        Seen::read(pod, Membership::Enforced, &Policy::built_in()).unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_a_session_by_its_namespace_or_by_its_label() {
+        let policy = Policy::built_in();
+        let plain = json!({"metadata": {"name": "p"}});
+        let labelled = json!({"metadata": {"name": "p", "labels": {"cofferdam.dev/session": "a"}}});
+        let mirror = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
+        for (pod, membership, is_session) in [
+            (&plain, Membership::Enforced, true),
+            (&plain, Membership::Other, false),
+            (&labelled, Membership::Other, true),
+            (&labelled, Membership::Exempt, false),
+            (&mirror, Membership::Enforced, false),
+        ] {
+            assert_eq!(Seen::read(pod, membership, &policy).is_some(), is_session, "{pod} {membership:?}");
+        }
+    }
+
+    #[test]
+    fn b145_a_pod_that_is_being_deleted_is_leaving_whatever_its_phase() {
+        for (phase, leaving, expected) in [
+            ("Running", true, Phase::Leaving),
+            ("Succeeded", true, Phase::Leaving),
+            ("Running", false, Phase::Running),
+            ("Pending", false, Phase::Starting),
+            ("Failed", false, Phase::Finished),
+            ("Unheard-of", false, Phase::Starting),
+        ] {
+            let mut pod = json!({"metadata": {}, "status": {"phase": phase}});
+            if leaving {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            assert_eq!(read(&pod).session.phase, expected, "{phase} {leaving}");
+        }
+    }
+
+    #[test]
+    fn b149_a_pod_without_container_statuses_has_ended_when_its_conditions_last_changed() {
+        let pod = json!({"metadata": {}, "status": {"phase": "Failed", "reason": "Evicted",
+            "conditions": [{"type": "Ready", "lastTransitionTime": "1970-01-01T00:01:00Z"}]}});
+        assert_eq!(read(&pod).progress.ended, Some(60));
+        assert_eq!(read(&json!({"metadata": {}, "status": {"phase": "Failed"}})).progress.ended, None);
+    }
+
+    #[test]
+    fn what_is_not_what_it_should_be_counts_as_missing() {
+        for odd in [json!(null), json!(7), json!([]), json!({"metadata": 1, "spec": "x", "status": []})] {
+            assert_eq!(Seen::read(&odd, Membership::Enforced, &Policy::built_in()).unwrap().session.address, None);
+        }
+        let pod = json!({"metadata": {"labels": {"cofferdam.dev/session": "Not An Id"},
+            "annotations": {"cofferdam.dev/finished-grace-seconds": "-1"}},
+            "status": {"podIP": "fd00:10:244::9"}});
+        let session = read(&pod).session;
+        assert_eq!((session.id, session.finished_grace_seconds), (None, None));
+        assert_eq!(session.address, Some("fd00:10:244::9".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_wish_to_be_kept_has_an_end() {
+        let pod = json!({"metadata": {"annotations": {"cofferdam.dev/finished-grace-seconds": "4000000000"}}});
+        assert_eq!(read(&pod).session.finished_grace_seconds, Some(LONGEST_GRACE));
+    }
+}

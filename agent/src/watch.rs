@@ -1,0 +1,183 @@
+//! A list, then a watch, for ever: what happens to the objects of one kind.
+//!
+//! kube's own watcher keeps bookmarks to itself, and on a quiet node they are the only sign that a watch is alive.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use kube::core::WatchEvent;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::cluster::{Class, Cluster, Failed, Resource, Selection};
+use crate::metrics::Watches;
+
+/// Objects of one page: a page of large pods is a few megabytes while it is read.
+const PAGE: u32 = 100;
+
+/// The API server ends a watch after so many seconds, and the next goes on where it ended.
+const WATCH_SECONDS: u32 = 240;
+
+/// Bookmarks come about every minute: a watch that is silent for longer is dead, whatever its connection looks like.
+const SILENCE: Duration = Duration::from_secs(150);
+
+/// Between attempts.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What is told of the objects.
+#[derive(Debug)]
+pub enum Change {
+    /// A list begins.
+    Begun,
+    /// An object is there, or has changed.
+    Seen(Value),
+    /// The list is over: what was not seen since it began is not there (case B109).
+    Listed,
+    /// An object is gone; it as it last was.
+    Gone(Value),
+    /// Nothing can be read, and what is known gets old.
+    Unreadable(Class),
+    /// It can be read again.
+    Readable,
+}
+
+/// Lists and watches until it is dropped. `relist` begins anew, for whoever reads the objects differently now.
+pub async fn follow(
+    cluster: Cluster,
+    resource: Resource,
+    selection: Selection,
+    watches: Watches,
+    relist: &Notify,
+    mut tell: impl FnMut(Change),
+) {
+    let mut failures = Failures::default();
+    let mut from: Option<String> = None;
+    loop {
+        let done = match from.take() {
+            None => list(&cluster, &resource, &selection, &watches, &mut tell).await,
+            Some(version) => {
+                let watching = watch(&cluster, &resource, &selection, &watches, version, &mut tell);
+                tokio::select! {
+                    done = watching => done,
+                    () = relist.notified() => Ok(None),
+                }
+            }
+        };
+        match done {
+            Ok(next) => {
+                if failures.over() {
+                    tell(Change::Readable);
+                }
+                from = next;
+            }
+            // Self-healing: the list that follows tells what was missed (case B113).
+            Err((failed, _)) if failed.class == Class::Expired => {
+                tracing::debug!(resource = resource.name, "the watch is too old, listing anew");
+                watches.restarted(resource.name);
+                tokio::time::sleep(failures.another().1).await;
+            }
+            Err((failed, resume)) => {
+                watches.restarted(resource.name);
+                let (first, pause) = failures.another();
+                if first {
+                    tracing::warn!(resource = resource.name, error = %failed, "cannot be watched");
+                }
+                // A connection that broke is nothing; one that does not come back is.
+                if resume.is_none() || !first {
+                    tell(Change::Unreadable(failed.class));
+                }
+                from = resume;
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+}
+
+type Done = Result<Option<String>, (Failed, Option<String>)>;
+
+/// Lists everything; gives the version to watch from.
+async fn list(
+    cluster: &Cluster,
+    resource: &Resource,
+    selection: &Selection,
+    watches: &Watches,
+    tell: &mut impl FnMut(Change),
+) -> Done {
+    tell(Change::Begun);
+    let mut next = None;
+    loop {
+        let page = cluster.list(resource, selection, PAGE, next.as_deref()).await.map_err(|failed| (failed, None))?;
+        watches.event(resource.name);
+        page.items.into_iter().for_each(|object| tell(Change::Seen(object)));
+        next = page.next;
+        if next.is_none() {
+            tell(Change::Listed);
+            return Ok(Some(page.resource_version));
+        }
+    }
+}
+
+/// Watches from a version on; gives the version to go on from, or none to list anew.
+async fn watch(
+    cluster: &Cluster,
+    resource: &Resource,
+    selection: &Selection,
+    watches: &Watches,
+    mut version: String,
+    tell: &mut impl FnMut(Change),
+) -> Done {
+    let events = cluster.watch(resource, selection, &version, WATCH_SECONDS).await;
+    let events = events.map_err(|failed| (failed, Some(version.clone())))?;
+    let mut events = pin!(events);
+    loop {
+        let Ok(event) = timeout(SILENCE, events.next()).await else {
+            let failed = Failed { class: Class::Timeout, detail: "the watch fell silent".to_owned() };
+            return Err((failed, Some(version)));
+        };
+        let object = match event {
+            None => return Ok(Some(version)),
+            Some(Err(failed)) => return Err((failed, Some(version))),
+            Some(Ok(WatchEvent::Error(status))) => {
+                // 410 inside a stream that began well (case B105).
+                return Err((Failed::of_status(status.code, &status.reason, &status.message), None));
+            }
+            Some(Ok(WatchEvent::Bookmark(bookmark))) => {
+                version = bookmark.metadata.resource_version;
+                watches.event(resource.name);
+                continue;
+            }
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => Change::Seen(object),
+            Some(Ok(WatchEvent::Deleted(object))) => Change::Gone(object),
+        };
+        if let Change::Seen(value) | Change::Gone(value) = &object
+            && let Some(newer) = value["metadata"]["resourceVersion"].as_str()
+        {
+            newer.clone_into(&mut version);
+        }
+        watches.event(resource.name);
+        tell(object);
+    }
+}
+
+/// Attempts that failed in a row.
+#[derive(Debug, Default)]
+struct Failures(u32);
+
+impl Failures {
+    /// One more: whether it is the first, and how long to wait before the next attempt.
+    fn another(&mut self) -> (bool, Duration) {
+        let first = self.0 == 0;
+        let pause = SHORTEST_PAUSE.saturating_mul(1 << self.0.min(10)).min(LONGEST_PAUSE);
+        self.0 = self.0.saturating_add(1);
+        // So that the agents of a cluster do not come all at once.
+        (first, pause.mul_f64(0.5 + fastrand::f64() / 2.0))
+    }
+
+    /// An attempt succeeded: whether one had failed before.
+    fn over(&mut self) -> bool {
+        std::mem::take(&mut self.0) > 0
+    }
+}

@@ -1,0 +1,157 @@
+//! The work on one session, from its first sight to its end: publish, watch, tell.
+//!
+//! Each session has a task of its own, which sleeps until something about it changes. What it holds in memory can be lost
+//! at any moment: all of it is read back from the cluster.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, Semaphore};
+
+use crate::cluster::Cluster;
+use crate::events::Events;
+use crate::metrics::{Metrics, Tally};
+use crate::probe::Prober;
+use crate::world::{Snapshot, World};
+
+mod deletions;
+mod ending;
+mod pace;
+mod probing;
+mod publishing;
+mod secret;
+mod stages;
+mod telling;
+
+pub use deletions::Deletions;
+
+/// Sessions that are worked on at the same time; each has a few requests on its way.
+const AT_ONCE: usize = 32;
+
+/// What all sessions share.
+#[derive(Clone)]
+pub struct Crew {
+    /// What is known.
+    pub world: Arc<World>,
+    /// The API server.
+    pub cluster: Cluster,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What people are told.
+    pub events: Events,
+    /// The node's name.
+    pub node: String,
+    /// Who probes.
+    pub prober: Prober,
+    /// How many pods that slipped through may be deleted.
+    pub deletions: Deletions,
+    turns: Arc<Semaphore>,
+}
+
+impl Crew {
+    /// Of these.
+    #[must_use]
+    pub fn new(
+        world: Arc<World>,
+        cluster: Cluster,
+        metrics: Metrics,
+        events: Events,
+        node: String,
+        prober: Prober,
+    ) -> Self {
+        let (deletions, turns) = (Deletions::default(), Arc::new(Semaphore::new(AT_ONCE)));
+        Self { world, cluster, metrics, events, node, prober, deletions, turns }
+    }
+
+    /// Works on the pod of that uid until it is gone. Work that panics begins anew: one session must not end the others.
+    pub fn begin(&self, uid: String, wake: Arc<Notify>) {
+        let crew = self.clone();
+        tokio::spawn(async move {
+            loop {
+                let work = Work::new(crew.clone(), uid.clone(), Arc::clone(&wake));
+                if tokio::spawn(work.run()).await.is_ok() {
+                    return;
+                }
+                tracing::error!(uid, "the work on a session panicked; it begins anew");
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+        });
+    }
+}
+
+/// The work on one session.
+struct Work {
+    crew: Crew,
+    uid: String,
+    wake: Arc<Notify>,
+    tally: Tally,
+    publisher: publishing::Publisher,
+    probes: probing::Probes,
+    teller: telling::Teller,
+    stages: stages::Stages,
+    ending: ending::Ending,
+}
+
+impl Work {
+    fn new(crew: Crew, uid: String, wake: Arc<Notify>) -> Self {
+        let tally = crew.metrics.tally();
+        Self {
+            probes: probing::Probes::new(Arc::clone(&wake)),
+            crew,
+            uid,
+            wake,
+            tally,
+            publisher: publishing::Publisher::default(),
+            teller: telling::Teller::default(),
+            stages: stages::Stages::default(),
+            ending: ending::Ending::default(),
+        }
+    }
+
+    async fn run(mut self) {
+        while let Some(snapshot) = self.crew.world.snapshot(&self.uid) {
+            let turn = {
+                let _queued = self.crew.metrics.queued();
+                self.crew.turns.clone().acquire_owned().await
+            };
+            let next = self.once(&snapshot).await;
+            drop(turn);
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = until(next) => {}
+            }
+        }
+    }
+
+    /// Does what is to be done now; gives the moment at which to look again, whatever happens until then.
+    async fn once(&mut self, snapshot: &Snapshot) -> Option<Instant> {
+        let ground = self.crew.world.ground.load_full();
+        self.stages.see(&snapshot.seen, &self.crew.metrics);
+        if snapshot.is_node_lost {
+            // The elected agent speaks for it, and two that speak would contradict each other.
+            self.probes.stop();
+            return None;
+        }
+        if self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy).await {
+            self.probes.stop();
+            return self.ending.next(&snapshot.seen, &ground.policy);
+        }
+        let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
+        // With what was just written: the route is probed at once.
+        let snapshot = self.crew.world.snapshot(&self.uid)?;
+        let aims = probing::aims(&snapshot, &ground, &self.publisher);
+        self.probes.set(&self.crew.prober, ground.policy.routing().failures, &aims);
+        let found = self.probes.seen();
+        let (report, told) =
+            self.teller.tell(&self.crew, &snapshot, &ground, &self.publisher, found, &mut self.tally).await;
+        self.stages.told(&report, &self.crew.metrics);
+        [published, told, self.ending.next(&snapshot.seen, &ground.policy)].into_iter().flatten().min()
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,69 @@
+//! The Service's name is the claim of a session's id: whoever makes it first has it, until it ends.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Attempt;
+use crate::cluster::{Class, Resource};
+use crate::desired::Wanted;
+use crate::objects::Kind;
+use crate::plan::{Claim, claim};
+use crate::report::Hindrance;
+use crate::session::Session;
+use crate::work::Crew;
+
+/// Who waits for an id looks again after so long; on the same node, the end of its holder wakes it.
+const TAKEN: Duration = Duration::from_secs(4);
+const FOREIGN: Duration = Duration::from_secs(30);
+
+/// Makes the Service, taking it over from who has no use for it any more.
+///
+/// # Errors
+/// What is in the way.
+pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Result<Value, Attempt> {
+    let services = Resource::core("services");
+    let failed = |failed| Attempt::Failed(Kind::Service, failed);
+    // Twice: once more after the one in the way was deleted.
+    for _ in 0..2 {
+        match crew.cluster.create(&services, &session.namespace, &service.object).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.class == Class::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let there = match crew.cluster.get(&services, Some(&session.namespace), &service.name).await {
+            Ok(there) => there,
+            Err(error) if error.class == Class::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        let uid = match claim(&there, &session.uid) {
+            Claim::Ours => return Ok(there),
+            Claim::Foreign => return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN)),
+            Claim::Nobody { service } => service,
+            Claim::Of { name, uid, service } => {
+                if lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
+                    return Err(Attempt::Hindered(Hindrance::HostTaken { pod: name }, TAKEN));
+                }
+                service
+            }
+        };
+        crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await.map_err(failed)?;
+    }
+    // Another was quicker.
+    Err(Attempt::Hindered(Hindrance::HostTaken { pod: "another pod".to_owned() }, TAKEN))
+}
+
+/// Whether that very pod is there and neither finished nor being deleted.
+async fn lives(crew: &Crew, namespace: &str, name: &str, uid: &str) -> Result<bool, crate::cluster::Failed> {
+    if let Some(is_live) = crew.world.is_live(uid) {
+        return Ok(is_live);
+    }
+    match crew.cluster.get(&Resource::core("pods"), Some(namespace), name).await {
+        Ok(pod) => Ok(pod["metadata"]["uid"] == uid
+            && pod["metadata"]["deletionTimestamp"].is_null()
+            && pod["status"]["phase"] != "Succeeded"
+            && pod["status"]["phase"] != "Failed"),
+        Err(error) if error.class == Class::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

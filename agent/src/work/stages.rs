@@ -1,0 +1,84 @@
+//! How long each stage of a start took. Nothing is observed of a stage that a pod had passed when the agent first saw it.
+
+use std::time::{Duration, Instant};
+
+use cofferdam_model::keys;
+
+use crate::metrics::{Metrics, Stage};
+use crate::report::Report;
+use crate::session::{Progress, Seen};
+
+/// The start of one session, by this agent's own clock.
+#[derive(Debug, Default)]
+pub(super) struct Stages {
+    first: Option<Start>,
+    has_body: Option<Instant>,
+    addressed: Option<Instant>,
+    published: Option<Instant>,
+    is_running: bool,
+    is_programmed: bool,
+    is_reachable: bool,
+}
+
+#[derive(Debug)]
+struct Start {
+    at: Instant,
+    progress: Progress,
+    /// Whether it had no address yet, so that what follows is a start, and was no other agent's work.
+    is_whole: bool,
+}
+
+impl Stages {
+    /// Looks at what the pod has come to.
+    pub(super) fn see(&mut self, seen: &Seen, metrics: &Metrics) {
+        let (now, progress) = (Instant::now(), seen.progress);
+        let first = self.first.get_or_insert_with(|| {
+            let is_whole = seen.session.address.is_none() && seen.session.phase.is_live();
+            if let (Some(created), Some(scheduled), true) = (progress.created, progress.scheduled, is_whole) {
+                let seconds = u64::try_from(scheduled - created).unwrap_or_default();
+                metrics.stage(Stage::Scheduled, Duration::from_secs(seconds));
+            }
+            Start { at: now, progress, is_whole }
+        });
+        if progress.has_body && self.has_body.is_none() {
+            self.has_body = Some(now);
+            if !first.progress.has_body {
+                metrics.stage(Stage::Body, now - first.at);
+            }
+        }
+        if progress.is_running && !std::mem::replace(&mut self.is_running, true) && !first.progress.is_running {
+            metrics.stage(Stage::Running, now - self.has_body.unwrap_or(first.at));
+        }
+        if seen.session.address.is_some() && self.addressed.is_none() {
+            self.addressed = Some(now);
+        }
+    }
+
+    /// All its objects are there, as the API server has just answered.
+    pub(super) fn published(&mut self, metrics: &Metrics) {
+        if let (Some(addressed), None, true) = (self.addressed, self.published, self.is_start()) {
+            metrics.published(addressed.elapsed());
+            metrics.stage(Stage::Published, addressed.elapsed());
+        }
+        self.published.get_or_insert_with(Instant::now);
+    }
+
+    /// Looks at what is told of it.
+    pub(super) fn told(&mut self, report: &Report, metrics: &Metrics) {
+        let Some(published) = self.published.filter(|_| self.is_start()) else { return };
+        let is_true = |type_: &str| {
+            let mut conditions = report.conditions.iter();
+            conditions.any(|condition| condition.type_ == type_ && condition.status == "True")
+        };
+        if is_true(keys::ROUTE_PROGRAMMED) && !std::mem::replace(&mut self.is_programmed, true) {
+            metrics.stage(Stage::Programmed, published.elapsed());
+        }
+        if is_true(keys::ROUTE_REACHABLE) && !std::mem::replace(&mut self.is_reachable, true) {
+            metrics.stage(Stage::Reachable, published.elapsed());
+        }
+    }
+
+    fn is_start(&self) -> bool {
+        self.first.as_ref().is_some_and(|first| first.is_whole)
+    }
+}

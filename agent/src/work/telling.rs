@@ -1,0 +1,189 @@
+//! What is known of a session is told: in its pod's status, by Events, and to those who count.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use cofferdam_model::endpoints::{AddressState, Endpoints};
+use cofferdam_model::keys;
+use k8s_openapi::jiff::{Timestamp, Unit};
+use serde_json::json;
+
+use super::Crew;
+use super::publishing::{self, Publisher};
+use crate::cluster::Class;
+use crate::events::Tone;
+use crate::ground::Ground;
+use crate::layer::Layer;
+use crate::metrics::{PortState, SessionState, Tally};
+use crate::objects::Kind;
+use crate::probe::Observation;
+use crate::report::{Facts, Report, patch, report};
+use crate::session::{Condition, Phase, Session, Told, version};
+use crate::verdict::{Evidence, Verdict, verdict};
+use crate::world::Snapshot;
+
+/// The same event is told again only after so long.
+const QUIET: Duration = Duration::from_mins(5);
+
+/// Between attempts to write.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What was told of one session.
+#[derive(Debug, Default)]
+pub(super) struct Teller {
+    /// What was written last, and the version that it gave the pod: the pod as it is seen may be older.
+    written: Option<(u64, Told)>,
+    said: HashMap<String, Instant>,
+    failures: u32,
+}
+
+impl Teller {
+    /// Tells what has changed; gives what holds, and when to look again.
+    pub(super) async fn tell(
+        &mut self,
+        crew: &Crew,
+        snapshot: &Snapshot,
+        ground: &Ground,
+        publisher: &Publisher,
+        probes: BTreeMap<u16, Observation>,
+        tally: &mut Tally,
+    ) -> (Report, Option<Instant>) {
+        let session = &snapshot.seen.session;
+        let (verdicts, deadline) = verdicts(snapshot, ground, publisher);
+        let report = report(&Facts {
+            session,
+            routing: ground.policy.routing(),
+            layer: ground.layer.as_ref(),
+            hindrance: publisher.hindrance(),
+            verdicts,
+            probes,
+        });
+        count(session, publisher, &report, tally);
+        let told = match &self.written {
+            Some((version, told)) if *version > snapshot.seen.resource_version => told.clone(),
+            _ => session.told.clone(),
+        };
+        let again =
+            if session.phase == Phase::Leaving { None } else { self.write(crew, session, &told, &report).await };
+        (report, [deadline, again].into_iter().flatten().min())
+    }
+
+    async fn write(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) -> Option<Instant> {
+        let now = Timestamp::now();
+        let now = now.round(Unit::Second).unwrap_or(now).to_string();
+        let Some(mut patch) = patch(told, report, &now) else {
+            self.failures = 0;
+            return None;
+        };
+        // Another pod of that name is not the one that this is about.
+        patch["metadata"]["uid"] = json!(session.uid);
+        match crew.cluster.patch_pod_status(&session.namespace, &session.name, &patch).await {
+            Ok(answer) => {
+                self.failures = 0;
+                crew.metrics.status_patched();
+                let told_now =
+                    Told { conditions: report.conditions.clone(), endpoints: Some(report.endpoints.clone()) };
+                self.written = Some((version(&answer), told_now));
+                self.events(crew, session, told, report);
+                None
+            }
+            Err(failed) if matches!(failed.class, Class::NotFound | Class::Conflict) => None,
+            Err(failed) => {
+                if self.failures == 0 {
+                    let (namespace, pod) = (&session.namespace, &session.name);
+                    tracing::warn!(namespace, pod, error = %failed, "what is known of a session cannot be written");
+                }
+                let pause = SHORTEST_PAUSE.saturating_mul(1 << self.failures.min(8)).min(LONGEST_PAUSE);
+                self.failures = self.failures.saturating_add(1);
+                Some(Instant::now() + pause.mul_f64(0.5 + fastrand::f64() / 2.0))
+            }
+        }
+    }
+
+    /// An event for every condition that came to be `True` or `False`, or is so for another reason.
+    fn events(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) {
+        for condition in &report.conditions {
+            let before = told.conditions.iter().find(|before| before.type_ == condition.type_);
+            let is_same = |before: &Condition| before.status == condition.status && before.reason == condition.reason;
+            if before.is_some_and(is_same) {
+                continue;
+            }
+            let Some((tone, note)) = note(condition, report) else { continue };
+            let now = Instant::now();
+            let key = format!("{}/{}", condition.type_, condition.reason);
+            if self.said.get(&key).is_some_and(|said| now.saturating_duration_since(*said) < QUIET) {
+                continue;
+            }
+            self.said.insert(key, now);
+            crew.events.tell(session, tone, &condition.reason, &note);
+        }
+    }
+}
+
+/// What is said of a condition that has changed; nothing while it is only being found out, or was to be expected.
+fn note(condition: &Condition, report: &Report) -> Option<(Tone, String)> {
+    let Condition { type_, status, reason, message } = condition;
+    match (type_.as_str(), status.as_str(), reason.as_str()) {
+        // Only being found out, or to be expected; or said once already, by the condition that it comes from.
+        (_, "Unknown", _)
+        | (_, _, "NothingToRoute" | "NothingToDial" | "Finished")
+        | (keys::PORTS_REACHABLE | keys::ROUTE_PROGRAMMED | keys::ROUTE_REACHABLE, "False", "NotHardened")
+        | (keys::ROUTE_REACHABLE, "False", "NotProgrammed")
+        | (keys::IS_HARDENED, "True", _) => None,
+        (keys::ROUTE_REACHABLE, "True", _) => {
+            let endpoints = Endpoints::parse(&report.endpoints)?;
+            let works = |endpoint: &cofferdam_model::endpoints::Endpoint| {
+                endpoint.address.as_ref().is_some_and(|address| address.state == AddressState::Reachable)
+            };
+            let urls: Vec<String> =
+                endpoints.ports.into_iter().filter(works).filter_map(|endpoint| endpoint.url).collect();
+            Some((Tone::Normal, format!("{} works", urls.join(" "))))
+        }
+        (_, "True", _) => Some((Tone::Normal, message.clone())),
+        _ => Some((Tone::Warning, message.clone())),
+    }
+}
+
+/// What the routing layer says of each TCP port, and when the first of those that wait is overdue.
+fn verdicts(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) -> (BTreeMap<u16, Verdict>, Option<Instant>) {
+    let session = &snapshot.seen.session;
+    let (Ok(layer), Ok(ports)) = (&ground.layer, &session.ports) else { return (BTreeMap::new(), None) };
+    let kind = match layer {
+        Layer::Off => return (BTreeMap::new(), None),
+        Layer::Gateway { .. } => Kind::HttpRoute,
+        Layer::Ingress { .. } => Kind::Ingress,
+    };
+    let seconds = ground.policy.routing().deadline_seconds;
+    let now = Instant::now();
+    let mut deadlines = Vec::new();
+    let mut verdicts = BTreeMap::new();
+    for port in ports.tcp() {
+        let route = publishing::route(session, layer, &snapshot.live, port);
+        let deadline = route.map(|route| publisher.deadline(route, seconds));
+        let evidence = Evidence {
+            route: route.map(|route| &route.object),
+            gateway: ground.gateway(&session.namespace),
+            is_overdue: deadline.is_some_and(|deadline| deadline <= now),
+            is_unreadable: snapshot.unreadable.contains(&kind),
+        };
+        let verdict = verdict(layer, evidence);
+        if matches!(verdict, Verdict::Pending(_) | Verdict::Unreadable(_)) {
+            deadlines.extend(deadline.filter(|deadline| *deadline > now));
+        }
+        verdicts.insert(port, verdict);
+    }
+    (verdicts, deadlines.into_iter().min())
+}
+
+fn count(session: &Session, publisher: &Publisher, report: &Report, tally: &mut Tally) {
+    let state = match session.phase {
+        Phase::Finished | Phase::Leaving => SessionState::Finished,
+        _ if !session.findings.is_empty() => SessionState::SlippedThrough,
+        _ if publisher.is_published() => SessionState::Published,
+        _ => SessionState::Unpublished,
+    };
+    let endpoints = Endpoints::parse(&report.endpoints).map(|endpoints| endpoints.ports).unwrap_or_default();
+    let ports = endpoints.iter().map(|endpoint| (endpoint.port, PortState::of(endpoint))).collect();
+    tally.set(state, ports, &session.namespace, session.id.as_ref().map_or("", |id| id.as_str()));
+}

@@ -1,0 +1,304 @@
+//! What an agent knows of its node: its sessions, their objects, and who has to be woken when something changes.
+//!
+//! No lock is held while something is waited for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::ground::Ground;
+use crate::objects::{Kind, Live};
+use crate::session::{Phase, Seen, version};
+
+mod kept;
+
+use kept::Kept;
+
+/// Shared by all that read and write it.
+#[derive(Debug)]
+pub struct World {
+    state: Mutex<State>,
+    /// What routes stand on.
+    pub ground: ArcSwap<Ground>,
+}
+
+/// A session's id in its namespace.
+type Id = (String, String);
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: HashMap<String, Known>,
+    by_id: HashMap<Id, BTreeSet<String>>,
+    objects: HashMap<Id, BTreeMap<(Kind, String), Kept>>,
+    /// Namespaces that have the `NetworkPolicy` of sessions.
+    protected: HashSet<String>,
+    /// Kinds whose objects cannot be read now.
+    unreadable: HashSet<Kind>,
+    /// Whether the node is Ready; until it was seen, it is taken for that.
+    is_node_lost: bool,
+    /// Counts lists, so that what a list did not show can be told.
+    round: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    seen: Arc<Seen>,
+    wake: Arc<Notify>,
+    round: u64,
+}
+
+/// All that is known of one session at a moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The pod.
+    pub seen: Arc<Seen>,
+    /// Our objects that carry its id, in its namespace and from its node.
+    pub live: Vec<Live>,
+    /// Whether the namespace has its `NetworkPolicy`.
+    pub is_protected: bool,
+    /// Whether status of routes of this kind cannot be read now.
+    pub unreadable: HashSet<Kind>,
+    /// Whether the node is lost, so that the elected agent speaks for its sessions.
+    pub is_node_lost: bool,
+}
+
+impl World {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(ground: Ground) -> Self {
+        Self { state: Mutex::default(), ground: ArcSwap::from_pointee(ground) }
+    }
+
+    /// All that is known of the pod of that uid; nothing once it is gone.
+    #[must_use]
+    pub fn snapshot(&self, uid: &str) -> Option<Snapshot> {
+        let state = self.state();
+        let seen = Arc::clone(&state.sessions.get(uid)?.seen);
+        let session = &seen.session;
+        let kept = session.id.as_ref().and_then(|id| state.objects.get(&key(&session.namespace, id.as_str())));
+        // Read outside of the lock: it takes longer than copying.
+        let kept: Vec<_> = kept.into_iter().flatten().map(|(name, kept)| (name.clone(), kept.clone())).collect();
+        let is_protected = state.protected.contains(&session.namespace);
+        let (unreadable, is_node_lost) = (state.unreadable.clone(), state.is_node_lost);
+        drop(state);
+        let live = kept.into_iter().map(|((kind, name), kept)| kept.live(kind, name)).collect();
+        Some(Snapshot { seen, live, is_protected, unreadable, is_node_lost })
+    }
+
+    /// The version of an object of a session; none if it is not known.
+    #[must_use]
+    pub fn version_of(&self, namespace: &str, id: &str, kind: Kind, name: &str) -> Option<u64> {
+        let state = self.state();
+        state.objects.get(&key(namespace, id))?.get(&(kind, name.to_owned())).map(|kept| kept.version)
+    }
+
+    /// Whether the pod of that uid is known, and live.
+    #[must_use]
+    pub fn is_live(&self, uid: &str) -> Option<bool> {
+        self.state().sessions.get(uid).map(|known| known.seen.session.phase.is_live())
+    }
+
+    /// A pod is there, or has changed. What wakes its work, if the pod was not known.
+    pub fn pod(&self, seen: Seen) -> Option<Arc<Notify>> {
+        let mut state = self.state();
+        let round = state.round;
+        let uid = seen.session.uid.clone();
+        let id = seen.session.id.as_ref().map(|id| key(&seen.session.namespace, id.as_str()));
+        let gives_up = seen.session.phase == Phase::Finished || seen.session.phase == Phase::Leaving;
+        if let Some(known) = state.sessions.get_mut(&uid) {
+            known.round = round;
+            if seen.resource_version < known.seen.resource_version || *known.seen == seen {
+                return None;
+            }
+            known.seen = Arc::new(seen);
+            known.wake.notify_one();
+            if let Some(id) = id.filter(|_| gives_up) {
+                state.wake_others(&id, &uid);
+            }
+            return None;
+        }
+        let wake = Arc::new(Notify::new());
+        if let Some(id) = id {
+            state.by_id.entry(id).or_default().insert(uid.clone());
+        }
+        state.sessions.insert(uid, Known { seen: Arc::new(seen), wake: Arc::clone(&wake), round });
+        Some(wake)
+    }
+
+    /// A pod is gone, or no session any more. Its work wakes and finds that out; who waits for its id does too.
+    pub fn pod_gone(&self, uid: &str) {
+        self.state().forget(uid);
+    }
+
+    /// A list of pods begins.
+    pub fn pods_begin(&self) {
+        self.state().round += 1;
+    }
+
+    /// A list of pods is over: what it did not show is gone (case B109).
+    pub fn pods_listed(&self) {
+        let mut state = self.state();
+        let round = state.round;
+        let missing: Vec<String> =
+            state.sessions.iter().filter(|(_, known)| known.round < round).map(|(uid, _)| uid.clone()).collect();
+        for uid in &missing {
+            state.forget(uid);
+        }
+    }
+
+    /// An object of ours is there, or has changed. Answers to our own writes come here too, before the watch tells them.
+    pub fn object(&self, kind: Kind, object: &Value) {
+        let Some((id, name)) = identity(object) else { return };
+        let mut state = self.state();
+        let round = state.round;
+        let objects = state.objects.entry(id.clone()).or_default();
+        let slot = (kind, name);
+        if let Some(kept) = objects.get_mut(&slot) {
+            kept.round = round;
+            if version(object) <= kept.version {
+                return;
+            }
+        }
+        objects.insert(slot, Kept::new(object, round));
+        state.wake_all_of(&id);
+    }
+
+    /// An object of ours is gone.
+    pub fn object_gone(&self, kind: Kind, object: &Value) {
+        let Some((id, name)) = identity(object) else { return };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut state = self.state();
+        if let Some(objects) = state.objects.get_mut(&id)
+            // One that we have made anew meanwhile is another.
+            && objects.get(&(kind, name.clone())).is_some_and(|kept| kept.uid == uid)
+        {
+            objects.remove(&(kind, name));
+            if objects.is_empty() {
+                state.objects.remove(&id);
+            }
+        }
+        state.wake_all_of(&id);
+    }
+
+    /// A list of objects of a kind begins.
+    pub fn objects_begin(&self) -> u64 {
+        let mut state = self.state();
+        state.round += 1;
+        state.round
+    }
+
+    /// A list of objects of a kind, which began at `round`, is over: what it did not show is gone (case B109).
+    pub fn objects_listed(&self, kind: Kind, round: u64) {
+        let mut state = self.state();
+        let mut touched = Vec::new();
+        for (id, objects) in &mut state.objects {
+            let before = objects.len();
+            objects.retain(|(its, _), kept| *its != kind || kept.round >= round);
+            if objects.len() < before {
+                touched.push(id.clone());
+            }
+        }
+        state.objects.retain(|_, objects| !objects.is_empty());
+        for id in &touched {
+            state.wake_all_of(id);
+        }
+    }
+
+    /// Whether objects of a kind can be read.
+    pub fn readable(&self, kind: Kind, is_readable: bool) {
+        let mut state = self.state();
+        let changed = if is_readable { state.unreadable.remove(&kind) } else { state.unreadable.insert(kind) };
+        if changed {
+            state.wake_everyone();
+        }
+    }
+
+    /// Whether a namespace has the `NetworkPolicy` of sessions.
+    pub fn protected(&self, namespace: &str, is_protected: bool) {
+        let mut state = self.state();
+        let changed =
+            if is_protected { state.protected.insert(namespace.to_owned()) } else { state.protected.remove(namespace) };
+        if changed {
+            state.wake_namespace(namespace);
+        }
+    }
+
+    /// Only these namespaces have the `NetworkPolicy` of sessions.
+    pub fn only_protected(&self, namespaces: &HashSet<String>) {
+        self.state().protected.retain(|namespace| namespaces.contains(namespace));
+    }
+
+    /// Whether the node is lost.
+    pub fn node_lost(&self, is_lost: bool) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.is_node_lost, is_lost) != is_lost {
+            state.wake_everyone();
+        }
+    }
+
+    /// Everything has to be looked at again.
+    pub fn wake_everyone(&self) {
+        self.state().wake_everyone();
+    }
+
+    /// What is there is whole after any panic.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn forget(&mut self, uid: &str) {
+        let Some(known) = self.sessions.remove(uid) else { return };
+        known.wake.notify_one();
+        let session = &known.seen.session;
+        let Some(id) = session.id.as_ref().map(|id| key(&session.namespace, id.as_str())) else { return };
+        if let Some(pods) = self.by_id.get_mut(&id) {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_id.remove(&id);
+            }
+        }
+        self.wake_all_of(&id);
+    }
+
+    fn wake(&self, uid: &str) {
+        if let Some(known) = self.sessions.get(uid) {
+            known.wake.notify_one();
+        }
+    }
+
+    fn wake_all_of(&self, id: &Id) {
+        self.by_id.get(id).into_iter().flatten().for_each(|uid| self.wake(uid));
+    }
+
+    fn wake_others(&self, id: &Id, but: &str) {
+        self.by_id.get(id).into_iter().flatten().filter(|uid| *uid != but).for_each(|uid| self.wake(uid));
+    }
+
+    fn wake_namespace(&self, namespace: &str) {
+        let of = |known: &&Known| known.seen.session.namespace == namespace;
+        self.sessions.values().filter(of).for_each(|known| known.wake.notify_one());
+    }
+
+    fn wake_everyone(&self) {
+        self.sessions.values().for_each(|known| known.wake.notify_one());
+    }
+}
+
+fn key(namespace: &str, id: &str) -> Id {
+    (namespace.to_owned(), id.to_owned())
+}
+
+/// The session that an object of ours belongs to, by its label, and its name.
+fn identity(object: &Value) -> Option<(Id, String)> {
+    let metadata = &object["metadata"];
+    let id = metadata["labels"][cofferdam_model::keys::SESSION].as_str()?;
+    Some((key(metadata["namespace"].as_str()?, id), metadata["name"].as_str()?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+use cofferdam_model::policy::Policy;
+use serde_json::json;
+
+use super::*;
+use crate::session::Membership;
+
+fn world() -> World {
+    World::new(Ground::default())
+}
+
+fn seen(uid: &str, id: &str, version: u32, phase: &str) -> Seen {
+    let pod = json!({
+        "metadata": {"namespace": "n", "name": uid, "uid": uid, "resourceVersion": version.to_string(),
+            "labels": {"cofferdam.dev/session": id}},
+        "status": {"phase": phase},
+    });
+    Seen::read(&pod, Membership::Other, &Policy::built_in()).unwrap()
+}
+
+fn service(uid: &str, version: u32) -> Value {
+    json!({"metadata": {"namespace": "n", "name": "s-a", "uid": uid, "resourceVersion": version.to_string(),
+        "labels": {"cofferdam.dev/session": "a"}, "managedFields": [{"manager": "x"}]}})
+}
+
+/// Whether there is a permit, taking it.
+fn woken(wake: &Notify) -> bool {
+    let mut waiting = tokio_test(wake.notified());
+    waiting.take().is_some()
+}
+
+/// Polls once.
+fn tokio_test<F: Future>(future: F) -> Option<F::Output> {
+    use std::task::{Context, Poll, Waker};
+    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn b109_what_a_list_does_not_show_is_gone() {
+    let world = world();
+    let wakes: Vec<_> = ["p", "q"].map(|uid| world.pod(seen(uid, uid, 1, "Running")).unwrap()).into();
+    world.object(Kind::Service, &service("s", 1));
+    world.pods_begin();
+    assert!(world.pod(seen("p", "p", 1, "Running")).is_none());
+    world.pods_listed();
+    assert!(world.snapshot("p").is_some() && world.snapshot("q").is_none());
+    assert!(!woken(&wakes[0]) && woken(&wakes[1]));
+    assert!(world.state().by_id.len() == 1);
+    // Lists of several kinds go on side by side, and none takes away what belongs to another.
+    let services = world.objects_begin();
+    let slices = world.objects_begin();
+    world.objects_listed(Kind::EndpointSlice, slices);
+    assert_eq!(world.state().objects.len(), 1);
+    world.object(Kind::Service, &service("s", 1));
+    world.objects_listed(Kind::Service, services);
+    assert_eq!(world.state().objects.len(), 1);
+    let again = world.objects_begin();
+    world.objects_listed(Kind::Service, again);
+    assert!(world.state().objects.is_empty());
+}
+
+#[test]
+fn what_is_older_changes_nothing() {
+    let world = world();
+    let wake = world.pod(seen("p", "a", 5, "Running")).unwrap();
+    assert!(world.pod(seen("p", "a", 4, "Pending")).is_none() && !woken(&wake));
+    assert_eq!(world.snapshot("p").unwrap().seen.session.phase, Phase::Running);
+    world.object(Kind::Service, &service("new", 7));
+    assert!(woken(&wake));
+    world.object(Kind::Service, &service("new", 6));
+    assert!(!woken(&wake));
+    assert_eq!(world.version_of("n", "a", Kind::Service, "s-a"), Some(7));
+    // The end of the one before comes after the beginning of the next.
+    world.object_gone(Kind::Service, &service("old", 6));
+    assert_eq!(world.snapshot("p").unwrap().live.len(), 1);
+    world.object_gone(Kind::Service, &service("new", 8));
+    assert!(world.snapshot("p").unwrap().live.is_empty());
+}
+
+#[test]
+fn who_waits_for_an_id_is_woken_when_its_holder_ends() {
+    let world = world();
+    let _holder = world.pod(seen("p", "a", 1, "Running")).unwrap();
+    let waiting = world.pod(seen("q", "a", 1, "Running")).unwrap();
+    let other = world.pod(seen("r", "b", 1, "Running")).unwrap();
+    world.pod(seen("p", "a", 2, "Succeeded"));
+    assert!(woken(&waiting) && !woken(&other));
+    world.pod_gone("p");
+    assert!(woken(&waiting) && !woken(&other));
+}
+
+#[test]
+fn an_event_that_tells_nothing_new_wakes_nobody() {
+    let world = world();
+    let wake = world.pod(seen("p", "a", 1, "Running")).unwrap();
+    world.pod(seen("p", "a", 1, "Running"));
+    assert!(!woken(&wake));
+    world.readable(Kind::HttpRoute, true);
+    world.node_lost(false);
+    world.protected("elsewhere", true);
+    assert!(!woken(&wake));
+    world.readable(Kind::HttpRoute, false);
+    assert!(woken(&wake));
+    world.protected("n", true);
+    assert!(woken(&wake));
+    assert!(world.snapshot("p").unwrap().is_protected);
+}
