@@ -69,15 +69,18 @@ async fn an_address_is_probed_once_there_is_one_and_at_once_when_its_port_opens(
     session.probed(Kind::Port, Outcome::Refused, 8).await;
     assert!(session.probes.all().iter().all(|(kind, _)| *kind == Kind::Port));
     session.update(aim(pod, Some(target(gateway))));
-    session.probed(Kind::Address, Outcome::BadGateway, 10).await;
+    session.probed(Kind::Address, Outcome::BadGateway, 8).await;
     let _server = accept(pod).await;
-    let told = session.told().await;
-    assert_eq!(told, Observation { listening: Some(Ok(())), address: None });
-    let opened = Instant::now();
-    let told = session.told().await;
-    assert_eq!(told, Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) });
-    // By itself it would have been due in 4 to 6 s.
-    assert!(opened.elapsed() < Duration::from_secs(1), "{:?}", opened.elapsed());
+    let reached = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) };
+    let mut opened = None;
+    let mut told = session.told().await;
+    while told != reached {
+        opened = opened.or(told.listening.is_some_and(|listening| listening.is_ok()).then(Instant::now));
+        told = session.told().await;
+    }
+    // By chance the address may be first; by itself it would have been due in 4 to 6 s.
+    let late = opened.map(|opened| opened.elapsed()).unwrap_or_default();
+    assert!(late < Duration::from_secs(1), "{late:?}");
 }
 
 #[tokio::test(start_paused = true)]
