@@ -7,13 +7,14 @@ use crate::{
     session::{ALPHABET, SessionId},
 };
 
-/// Characters of a namespace's hash: 25 bits, so that namespaces of one cluster rarely meet, and the Service that is the
-/// claim is in one namespace anyway.
+/// Characters of a namespace's hash, all that a label has room for: 25 bits, so that namespaces of one cluster do not
+/// meet by chance. Whoever may name namespaces at will can search for one that meets another. A Gateway then serves the
+/// older route, and the newer one's probe finds no proof.
 const HASH: usize = 5;
 
 /// The host of a port: one label below the base domain, so that one wildcard record and certificate cover all
-/// (case B127). In the namespaces that are `home` it is `<port>-<id>`, elsewhere `<port>-<id>--<hash of the namespace>`, so
-/// that no two namespaces want the same. None where routing is off.
+/// (case B127). In the namespaces that are `home` it is `<port>-<id>`, elsewhere `<port>-<id>--<hash of the namespace>`,
+/// so that no two namespaces want the same. None where routing is off.
 #[must_use]
 pub fn host(port: u16, id: &SessionId, namespace: &str, routing: &Routing) -> Option<String> {
     let domain = routing.base_domain.as_ref().filter(|_| routing.is_on())?;

@@ -34,8 +34,8 @@ pub(super) struct PolicyFile {
     pub(super) routing: Option<RoutingFile>,
     /// Whom sessions reach, and who reaches them.
     pub(super) network: Option<NetworkFile>,
-    /// How many seconds a pod that has finished is kept, if no controller owns it. It may ask for more by the annotation
-    /// cofferdam.dev/finished-grace-seconds.
+    /// How many seconds a pod that has finished is kept, if no controller owns it. It may ask for more by the
+    /// annotation cofferdam.dev/finished-grace-seconds.
     #[schemars(range(min = 0, max = 86400))]
     pub(super) finished_grace_seconds: Option<Given<i64>>,
     /// How bodies get into pods.

@@ -7,8 +7,8 @@ pub struct Network {
     pub mode: NetworkMode,
     /// Namespaces of the routing layer's data plane, which may reach all ports of sessions.
     pub data_plane_namespaces: Vec<String>,
-    /// CIDRs that sessions may not reach, IPv4 and IPv6, each with a prefix of at least one bit and nothing after it; the
-    /// internet is all the rest.
+    /// CIDRs that sessions may not reach, IPv4 and IPv6, each with a prefix of at least one bit and no bits after it;
+    /// the internet is all the rest.
     pub blocked: Vec<String>,
 }
 

@@ -123,7 +123,6 @@ pub(in crate::policy) struct ProbeFile {
     /// `http` or `https`. Empty for what the listener, or the Ingress, speaks.
     #[schemars(regex(pattern = "^(https?)?$"))]
     pub(in crate::policy) scheme: Option<Given<String>>,
-    /// PEM certificates, one of which has to have signed the routing layer's. Empty to take any, since a probe sends
-    /// nothing that is worth stealing.
+    /// PEM certificates, one of which has to have signed the routing layer's. Empty to take any.
     pub(in crate::policy) ca_bundle: Option<Given<String>>,
 }
