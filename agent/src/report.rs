@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 use cofferdam_model::policy::Routing;
-use serde_json::Value;
 
 use crate::layer::{Layer, LayerError};
 use crate::probe::Observation;
-use crate::session::{Condition, Session, Told};
+use crate::session::{Condition, Session};
 use crate::verdict::Verdict;
 
+mod cause;
+mod endpoints;
+mod patch;
 mod reason;
 
+use cause::Cause;
+pub use patch::patch;
 pub use reason::{ConditionType, Reason, Status};
 
 /// All that is known about a session.
@@ -45,10 +49,6 @@ pub enum Hindrance {
     WaitingForNetworkPolicy,
     /// The API server refused an object, in words that are safe to show.
     PublishFailed(String),
-    /// The node is lost; for the elected agent.
-    NodeLost,
-    /// The node's agent is silent; for the elected agent.
-    AgentSilent,
 }
 
 /// What is told.
@@ -62,13 +62,54 @@ pub struct Report {
 
 /// What the facts come to.
 #[must_use]
-pub fn report(_facts: &Facts<'_>) -> Report {
-    Report { conditions: Vec::new(), endpoints: String::new() }
+pub fn report(facts: &Facts<'_>) -> Report {
+    let conditions = ConditionType::ALL.iter().map(|type_| condition(facts, *type_)).collect();
+    Report { conditions, endpoints: endpoints::annotation(facts) }
 }
 
-/// The strategic merge patch of `pods/status` that makes `told` into `report`, `now` being RFC 3339; nothing where that
-/// would change nothing. A condition keeps its transition time unless its status changes.
-#[must_use]
-pub fn patch(_told: &Told, _report: &Report, _now: &str) -> Option<Value> {
-    None
+fn condition(facts: &Facts<'_>, type_: ConditionType) -> Condition {
+    let (reason, message) = match (type_, cause::of_session(facts, type_)) {
+        (_, Some(Cause { reason, says })) => (reason, says),
+        (ConditionType::Hardened, None) => {
+            (Reason::Hardened, format!("The audit by profile {} finds nothing.", facts.session.profile))
+        }
+        (_, None) => all_ports(facts, type_),
+    };
+    Condition {
+        type_: type_.as_str().to_owned(),
+        status: reason.status().as_str().to_owned(),
+        reason: reason.as_str().to_owned(),
+        message: cut(&message),
+    }
 }
+
+/// Characters of a condition's message.
+const MOST_IN_MESSAGE: usize = 4096;
+
+/// With a sign where something is missing.
+fn cut(message: &str) -> String {
+    if message.chars().nth(MOST_IN_MESSAGE).is_none() {
+        return message.to_owned();
+    }
+    message.chars().take(MOST_IN_MESSAGE - 1).chain(['…']).collect()
+}
+
+/// The worst of all ports, and in words what is wrong with each port that something is wrong with; where nothing is, what
+/// holds of them. Ports of which the same is said are named together.
+fn all_ports(facts: &Facts<'_>, type_: ConditionType) -> (Reason, String) {
+    let mut causes: BTreeMap<Cause, Vec<String>> = BTreeMap::new();
+    for port in cause::tcp(facts) {
+        causes.entry(cause::of_port(facts, type_, port)).or_default().push(port.to_string());
+    }
+    let Some(worst) = causes.keys().next().map(|cause| cause.reason) else {
+        // Ports are what a session is asked for last: without any it has a cause of its own.
+        return (Reason::NothingToRoute, String::new());
+    };
+    let is_told = |cause: &Cause| worst.status() == Status::True || cause.reason.status() != Status::True;
+    let told = causes.iter().filter(|(cause, _)| is_told(cause));
+    let told: Vec<String> = told.map(|(cause, ports)| format!("{}: {}", ports.join(", "), cause.says)).collect();
+    (worst, told.join(" "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,510 @@
+use cofferdam_model::endpoints::Endpoints;
+use cofferdam_model::endpoints::Identity::{Proved, Unproved};
+use cofferdam_model::keys;
+use cofferdam_model::policy::{PublicUrl, Scheme};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::desired::testing::{gateway, ingress, routing, session};
+use crate::probe::{Closed, Failure};
+use crate::session::{Phase, Told};
+
+const NOW: &str = "2026-01-01T00:00:00Z";
+
+/// Facts with nothing known yet.
+fn facts<'a>(session: &'a Session, routing: &'a Routing, layer: &'a Layer) -> Facts<'a> {
+    let (verdicts, probes) = (BTreeMap::new(), BTreeMap::new());
+    Facts { session, routing, layer: Ok(layer), hindrance: None, verdicts, probes }
+}
+
+fn programmed() -> Verdict {
+    Verdict::Programmed { is_weak: false }
+}
+
+fn all_well() -> Observation {
+    Observation { listening: Some(Ok(())), address: Some(Ok(Proved)) }
+}
+
+/// The reasons, in the order of the conditions.
+fn words(report: &Report) -> [&str; 4] {
+    let mut words = [""; 4];
+    for (word, condition) in words.iter_mut().zip(&report.conditions) {
+        *word = &condition.reason;
+    }
+    words
+}
+
+fn message(report: &Report, type_: ConditionType) -> &str {
+    let condition = report.conditions.iter().find(|condition| condition.type_ == type_.as_str());
+    condition.map_or("", |condition| &condition.message)
+}
+
+fn annotation(report: &Report) -> Value {
+    serde_json::from_str(&report.endpoints).unwrap_or_default()
+}
+
+#[test]
+fn all_four_conditions_are_there_after_the_first_look() {
+    let (session, routing, layer) = (session("3000,4000/udp"), routing(), gateway(true));
+    let report = report(&facts(&session, &routing, &layer));
+    let told: Vec<_> =
+        report.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("cofferdam.dev/Hardened", "True", "Hardened"),
+            ("cofferdam.dev/PortsReachable", "Unknown", "Checking"),
+            ("cofferdam.dev/RouteProgrammed", "Unknown", "Pending"),
+            ("cofferdam.dev/RouteReachable", "Unknown", "Pending"),
+        ]
+    );
+    assert_eq!(
+        annotation(&report),
+        json!({
+            "v": 1,
+            "forPorts": "3000/tcp,4000/udp",
+            "ports": [
+                {
+                    "port": 3000, "protocol": "tcp",
+                    "host": "3000-2abc.sessions.example.test",
+                    "url": "https://3000-2abc.sessions.example.test/",
+                    "route": { "state": "pending", "reason": "Pending: The route has not been made yet." },
+                    "listening": { "state": "checking", "reason": "Checking: It is being dialled." },
+                    "address": { "state": "pending", "reason": "Pending: The route has not been made yet." },
+                },
+                { "port": 4000, "protocol": "udp" },
+            ],
+        })
+    );
+}
+
+#[test]
+fn a_session_that_works_says_so_in_few_words() {
+    let (session, layer) = (session("3000"), gateway(true));
+    let routing = Routing { public_url: PublicUrl { scheme: Scheme::Http, port: Some(8080) }, ..routing() };
+    let mut facts = facts(&session, &routing, &layer);
+    facts.verdicts.insert(3000, programmed());
+    facts.probes.insert(3000, all_well());
+    let report = report(&facts);
+    assert_eq!(words(&report), ["Hardened", "AllReachable", "Programmed", "Reachable"]);
+    assert!(report.conditions.iter().all(|condition| condition.status == "True"));
+    assert_eq!(
+        annotation(&report)["ports"][0],
+        json!({
+            "port": 3000, "protocol": "tcp",
+            "host": "3000-2abc.sessions.example.test", "url": "http://3000-2abc.sessions.example.test:8080/",
+            "route": { "state": "programmed" },
+            "listening": { "state": "reachable" },
+            "address": { "state": "reachable", "identity": "proved" },
+        })
+    );
+}
+
+#[test]
+fn what_is_weaker_is_called_weaker() {
+    let (session, routing, layer) = (session("3000"), routing(), ingress());
+    let mut facts = facts(&session, &routing, &layer);
+    facts.verdicts.insert(3000, Verdict::Programmed { is_weak: true });
+    facts.probes.insert(3000, Observation { address: Some(Ok(Unproved)), ..all_well() });
+    let report = report(&facts);
+    assert_eq!(words(&report), ["Hardened", "AllReachable", "AddressAssigned", "ReachableUnproved"]);
+    let port = &annotation(&report)["ports"][0];
+    assert_eq!(port["address"], json!({ "state": "reachable", "identity": "unproved" }));
+    assert!(port["route"]["reason"].as_str().is_some_and(|reason| reason.starts_with("AddressAssigned: ")));
+}
+
+#[test]
+fn a_condition_is_the_worst_of_all_ports_and_names_them() {
+    let (session, routing, layer) = (session("3000,3001,3002,3003"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    let closed = |closed| Observation { listening: Some(Err(closed)), address: None };
+    for (port, observation) in [
+        (3000, all_well()),
+        (3001, closed(Closed::Refused)),
+        (3002, closed(Closed::TimedOut)),
+        (3003, closed(Closed::Refused)),
+    ] {
+        facts.verdicts.insert(port, programmed());
+        facts.probes.insert(port, observation);
+    }
+    facts.verdicts.insert(
+        3002,
+        Verdict::Refused { reason: Reason::RefusedByController, message: "NotAllowedByListeners: no.".to_owned() },
+    );
+    let report = report(&facts);
+    assert_eq!(words(&report), ["Hardened", "TimedOut", "RefusedByController", "NotProgrammed"]);
+    assert_eq!(
+        message(&report, ConditionType::PortsReachable),
+        "3002: Nobody answers: a network policy drops what agents send, or the pod hangs. 3001, 3003: Nothing listens \
+         there at the pod's address; who listens on 127.0.0.1 cannot be reached from outside."
+    );
+    assert_eq!(message(&report, ConditionType::RouteProgrammed), "3002: NotAllowedByListeners: no.");
+    let port = &annotation(&report)["ports"][2];
+    assert_eq!(port["route"]["reason"], "RefusedByController: NotAllowedByListeners: no.");
+    assert_eq!(port["route"]["state"], "unprogrammed");
+    assert_eq!(annotation(&report)["ports"][0]["address"]["state"], "reachable");
+}
+
+#[test]
+fn b138_programmed_and_reachable_are_two_facts() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    let refused = Verdict::Refused { reason: Reason::GatewayNotProgrammed, message: "AddressNotAssigned".to_owned() };
+    for (verdict, address, expected) in [
+        (refused.clone(), Some(Ok(Proved)), ["GatewayNotProgrammed", "Reachable"]),
+        (refused.clone(), None, ["GatewayNotProgrammed", "NotProgrammed"]),
+        (refused, Some(Err(Failure::NotRouted(404))), ["GatewayNotProgrammed", "NotRouted"]),
+        // Case B132.
+        (Verdict::Pending("x".to_owned()), Some(Ok(Proved)), ["Pending", "Reachable"]),
+        (Verdict::Unreadable("x".to_owned()), Some(Ok(Proved)), ["StatusUnreadable", "Reachable"]),
+        (programmed(), None, ["Programmed", "Pending"]),
+        (programmed(), Some(Err(Failure::NotRouted(404))), ["Programmed", "NotRouted"]),
+    ] {
+        facts.verdicts.insert(3000, verdict);
+        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address });
+        assert_eq!(words(&report(&facts))[2..], expected);
+    }
+}
+
+#[test]
+fn an_address_that_does_not_work_says_how() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    facts.verdicts.insert(3000, programmed());
+    for (failure, word, says) in [
+        (Failure::NoAnswer("refuses the connection"), "NoAnswer", "3000: The gateway refuses the connection."),
+        (
+            Failure::NotRouted(404),
+            "NotRouted",
+            "3000: The gateway answers 404 for 3000-2abc.sessions.example.test, and not by this session's route.",
+        ),
+        (
+            Failure::BadGateway(503),
+            "BadGateway",
+            "3000: The gateway answers 503 for 3000-2abc.sessions.example.test, and the pod itself does not: it does not \
+             reach the pod.",
+        ),
+        (
+            Failure::TlsFailed("the certificate has expired"),
+            "TLSFailed",
+            "3000: No TLS comes about with the gateway: the certificate has expired.",
+        ),
+        (
+            Failure::NoProbeAddress,
+            "NoProbeAddress",
+            "3000: The status names no address that could be probed; `routing.probe.address` in the policy can.",
+        ),
+    ] {
+        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: Some(Err(failure)) });
+        let report = report(&facts);
+        assert_eq!(words(&report)[3], word);
+        assert_eq!(message(&report, ConditionType::RouteReachable), says);
+        let address = &annotation(&report)["ports"][0]["address"];
+        assert_eq!((&address["state"], &address["identity"]), (&json!("unreachable"), &Value::Null));
+    }
+}
+
+#[test]
+fn a_session_that_slipped_through_lists_every_finding_and_shows_no_address() {
+    let finding = |field: &str| cofferdam_model::Reason {
+        rule: "host",
+        field: field.to_owned(),
+        message: "remove it".to_owned(),
+    };
+    let findings = vec![finding("spec.hostPID"), finding("spec.hostIPC")];
+    let (session, routing, layer) = (Session { findings, ..session("3000") }, routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    facts.verdicts.insert(3000, programmed());
+    facts.probes.insert(3000, all_well());
+    let told = report(&facts);
+    assert_eq!(words(&told), ["SlippedThrough", "NotHardened", "NotHardened", "NotHardened"]);
+    assert_eq!(
+        message(&told, ConditionType::Hardened),
+        "spec.hostPID: remove it (host); spec.hostIPC: remove it (host)"
+    );
+    let port = &annotation(&told)["ports"][0];
+    assert_eq!((&port["url"], &port["address"]["state"]), (&Value::Null, &json!("unreachable")));
+
+    let nameless = Session { id: None, findings: Vec::new(), ..session.clone() };
+    assert_eq!(words(&report(&Facts { session: &nameless, ..facts }))[0], "SlippedThrough");
+}
+
+#[test]
+fn what_the_pod_itself_says_comes_before_what_its_ports_do() {
+    let all = |session: Session| {
+        let (routing, layer) = (routing(), gateway(true));
+        let mut facts = facts(&session, &routing, &layer);
+        facts.verdicts.insert(3000, programmed());
+        facts.probes.insert(3000, all_well());
+        words(&report(&facts)).map(str::to_owned)
+    };
+    let session = || session("3000");
+    for (session, expected) in [
+        (Session { phase: Phase::Finished, ..session() }, ["Finished"; 3]),
+        // Case B145.
+        (Session { phase: Phase::Leaving, ..session() }, ["Finished"; 3]),
+        (Session { address: None, ..session() }, ["NoAddress"; 3]),
+        (crate::desired::testing::session("3000/sctp"), ["PortsInvalid"; 3]),
+        (crate::desired::testing::session(""), ["NothingToDial", "NothingToRoute", "NothingToRoute"]),
+        (crate::desired::testing::session("53/udp"), ["NothingToDial", "NothingToRoute", "NothingToRoute"]),
+        (Session { phase: Phase::Starting, ..session() }, ["AllReachable", "Programmed", "Reachable"]),
+    ] {
+        assert_eq!(all(session)[1..], expected);
+    }
+    // Nothing to route is known at once.
+    let early = Session { address: None, ..crate::desired::testing::session("") };
+    assert_eq!(all(early)[1..], ["NothingToDial", "NothingToRoute", "NothingToRoute"]);
+}
+
+#[test]
+fn l16_where_nothing_routes_no_address_is_shown() {
+    let (session, routing) = (session("3000"), Routing::default());
+    let mut facts = facts(&session, &routing, &Layer::Off);
+    facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: None });
+    let told = report(&facts);
+    assert_eq!(words(&told), ["Hardened", "AllReachable", "NothingToRoute", "NothingToRoute"]);
+    assert_eq!(
+        annotation(&told)["ports"][0],
+        json!({ "port": 3000, "protocol": "tcp", "listening": { "state": "reachable" } })
+    );
+
+    let error = LayerError::Ambiguous("set something".to_owned());
+    let told = report(&Facts { layer: Err(&error), routing: &crate::desired::testing::routing(), ..facts });
+    assert_eq!(words(&told), ["Hardened", "AllReachable", "RoutingAmbiguous", "RoutingAmbiguous"]);
+    assert_eq!(message(&told, ConditionType::RouteReachable), "No route is made: set something.");
+    let port = &annotation(&told)["ports"][0];
+    assert_eq!((&port["host"], &port["route"]["state"]), (&Value::Null, &json!("unprogrammed")));
+}
+
+#[test]
+fn b121_a_name_that_is_taken_shows_no_address_of_anothers() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    for hindrance in [Hindrance::HostTaken { pod: "run-other".to_owned() }, Hindrance::NameTaken] {
+        let mut facts = facts(&session, &routing, &layer);
+        facts.probes.insert(3000, all_well());
+        facts.hindrance = Some(hindrance);
+        let report = report(&facts);
+        assert_eq!(words(&report)[1..], ["AllReachable", "HostTaken", "HostTaken"]);
+        assert_eq!(annotation(&report)["ports"][0]["host"], Value::Null);
+    }
+}
+
+#[test]
+fn a_hindrance_says_what_it_is_and_a_refused_change_leaves_what_worked() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    facts.verdicts.insert(3000, programmed());
+    let failed = || Some(Hindrance::PublishFailed("a quota refuses the Service".to_owned()));
+    for (hindrance, address, expected) in [
+        (Some(Hindrance::WaitingForNetworkPolicy), Some(Ok(Proved)), ["WaitingForNetworkPolicy"; 2]),
+        (failed(), None, ["PublishFailed", "PublishFailed"]),
+        (failed(), Some(Ok(Proved)), ["PublishFailed", "Reachable"]),
+        (failed(), Some(Err(Failure::NotRouted(404))), ["PublishFailed", "NotRouted"]),
+    ] {
+        facts.hindrance = hindrance;
+        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address });
+        assert_eq!(words(&report(&facts))[2..], expected);
+    }
+    // A name that is taken is told even where there is nothing to route, and keeps no pod from being ready.
+    let udp = crate::desired::testing::session("53/udp");
+    let told = report(&Facts { session: &udp, hindrance: Some(Hindrance::NameTaken), ..facts });
+    assert_eq!(words(&told)[2..], ["HostTaken", "NothingToRoute"]);
+}
+
+#[test]
+fn long_reasons_are_cut() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    facts.verdicts.insert(3000, Verdict::Refused { reason: Reason::RefusedByController, message: "ü".repeat(9000) });
+    let report = report(&facts);
+    let reason = annotation(&report)["ports"][0]["route"]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.len() <= 256 && reason.ends_with('…'), "{reason}");
+    assert_eq!(message(&report, ConditionType::RouteProgrammed).chars().count(), 4096);
+}
+
+#[test]
+fn a_patch_writes_what_differs_and_keeps_a_transitions_time() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    let first = report(&facts);
+    let everything = patch(&Told::default(), &first, NOW).unwrap_or_default();
+    let conditions = everything["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    assert_eq!(conditions.len(), 4);
+    assert!(conditions.iter().all(|condition| condition["lastTransitionTime"] == NOW));
+    assert_eq!(everything["metadata"]["annotations"][keys::ENDPOINTS], json!(first.endpoints));
+
+    let told = Told { conditions: first.conditions.clone(), endpoints: Some(first.endpoints.clone()) };
+    assert_eq!(patch(&told, &first, NOW), None, "a settled session costs no write");
+
+    // Another reason of the same status: no transition.
+    facts.verdicts.insert(3000, Verdict::Unreadable("x".to_owned()));
+    let second = report(&facts);
+    let changed = patch(&told, &second, NOW).unwrap_or_default();
+    assert_eq!(
+        changed["status"]["conditions"][0],
+        json!({
+            "type": "cofferdam.dev/RouteProgrammed", "status": "Unknown", "reason": "StatusUnreadable", "message": "3000: x",
+        })
+    );
+    facts.verdicts.insert(3000, programmed());
+    let changed = patch(&told, &report(&facts), NOW).unwrap_or_default();
+    assert_eq!(changed["status"]["conditions"][0]["lastTransitionTime"], NOW);
+
+    // The annotation alone, where somebody removed it; nothing of the status then.
+    let without = Told { endpoints: None, ..told };
+    assert_eq!(
+        patch(&without, &first, NOW),
+        Some(json!({ "metadata": { "annotations": { keys::ENDPOINTS: first.endpoints } } }))
+    );
+}
+
+#[test]
+fn every_reason_stands_once_and_names_its_conditions() {
+    let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    words.sort_unstable();
+    words.dedup();
+    assert_eq!(words.len(), Reason::ALL.len());
+    // The least of all ports is the worst: no `Unknown` before a `False`, no `True` before an `Unknown`.
+    assert!(Reason::ALL.is_sorted_by_key(|reason| reason.status()) && Reason::ALL.is_sorted());
+    for reason in Reason::ALL {
+        assert!(!reason.of().is_empty() && reason.meaning().ends_with('.') && reason.check().ends_with('.'));
+    }
+}
+
+fn an_observation() -> impl Strategy<Value = Observation> {
+    let listening = prop::sample::select(vec![
+        None,
+        Some(Ok(())),
+        Some(Err(Closed::Refused)),
+        Some(Err(Closed::TimedOut)),
+        Some(Err(Closed::Unreachable)),
+    ]);
+    let address = prop::sample::select(vec![
+        None,
+        Some(Ok(Proved)),
+        Some(Ok(Unproved)),
+        Some(Err(Failure::NoAnswer("does not answer"))),
+        Some(Err(Failure::NotRouted(404))),
+        Some(Err(Failure::BadGateway(502))),
+        Some(Err(Failure::TlsFailed("why"))),
+        Some(Err(Failure::NoProbeAddress)),
+    ]);
+    (listening, address).prop_map(|(listening, address)| Observation { listening, address })
+}
+
+fn a_verdict() -> impl Strategy<Value = Verdict> {
+    let refused = |reason| Verdict::Refused { reason, message: "said".to_owned() };
+    prop::sample::select(vec![
+        programmed(),
+        Verdict::Programmed { is_weak: true },
+        Verdict::Pending("waits".to_owned()),
+        Verdict::Unreadable("cannot read".to_owned()),
+        refused(Reason::Unclaimed),
+        refused(Reason::RefusedByController),
+        refused(Reason::GatewayMissing),
+        refused(Reason::GatewayNotProgrammed),
+        refused(Reason::BackendNotResolved),
+    ])
+}
+
+fn a_hindrance() -> impl Strategy<Value = Option<Hindrance>> {
+    prop::sample::select(vec![
+        None,
+        None,
+        Some(Hindrance::HostTaken { pod: "other".to_owned() }),
+        Some(Hindrance::NameTaken),
+        Some(Hindrance::WaitingForNetworkPolicy),
+        Some(Hindrance::PublishFailed("no".to_owned())),
+    ])
+}
+
+fn a_session() -> impl Strategy<Value = Session> {
+    let ports = prop::sample::select(vec!["3000", "3000,3001", "3000,53/udp", "53/udp", "", "x"]);
+    let phase =
+        prop::sample::select(vec![Phase::Starting, Phase::Running, Phase::Running, Phase::Finished, Phase::Leaving]);
+    (ports, phase, prop::bool::weighted(0.8)).prop_map(|(ports, phase, has_address)| {
+        let session = session(ports);
+        Session { phase, address: session.address.filter(|_| has_address), ..session }
+    })
+}
+
+type Known = (BTreeMap<u16, Verdict>, BTreeMap<u16, Observation>);
+
+fn known() -> impl Strategy<Value = Known> {
+    let port = || prop::sample::select(vec![3000, 3001, 9999]);
+    let verdicts = prop::collection::btree_map(port(), a_verdict(), 0..3);
+    let probes = prop::collection::btree_map(port(), an_observation(), 0..3);
+    (verdicts, probes)
+}
+
+/// What a pod says after a patch.
+fn patched(told: &Told, patch: &Value) -> Told {
+    let mut told = told.clone();
+    for condition in patch["status"]["conditions"].as_array().into_iter().flatten() {
+        let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+        let written =
+            Condition { type_: text("type"), status: text("status"), reason: text("reason"), message: text("message") };
+        told.conditions.retain(|before| before.type_ != written.type_);
+        told.conditions.push(written);
+    }
+    if let Some(text) = patch["metadata"]["annotations"][keys::ENDPOINTS].as_str() {
+        told.endpoints = Some(text.to_owned());
+    }
+    told
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_facts_a_report_is_in_the_closed_words_and_agrees_with_itself(
+        session in a_session(),
+        layer in prop::sample::select(vec![
+            Ok(gateway(true)), Ok(ingress()), Ok(Layer::Off),
+            Err(LayerError::Ambiguous("x".to_owned())), Err(LayerError::Invalid("x".to_owned())),
+        ]),
+        hindrance in a_hindrance(),
+        (verdicts, probes) in known(),
+    ) {
+        let routing = routing();
+        let facts = Facts { session: &session, routing: &routing, layer: layer.as_ref(), hindrance, verdicts, probes };
+        let told = report(&facts);
+        for (condition, type_) in told.conditions.iter().zip(ConditionType::ALL) {
+            let reason = Reason::ALL.iter().find(|reason| reason.as_str() == condition.reason);
+            let reason = reason.filter(|reason| reason.of().contains(&type_));
+            prop_assert!(reason.is_some(), "{condition:?}");
+            prop_assert_eq!(reason.map(|reason| reason.status().as_str()), Some(condition.status.as_str()));
+            prop_assert_eq!(&condition.type_, type_.as_str());
+            prop_assert!(!condition.message.is_empty());
+        }
+        let endpoints = Endpoints::parse(&told.endpoints);
+        prop_assert!(endpoints.is_some(), "{}", told.endpoints);
+        for port in endpoints.into_iter().flat_map(|endpoints| endpoints.ports) {
+            let states = json!([port.route, port.listening, port.address]);
+            for (state, condition) in states.as_array().into_iter().flatten().zip([2, 1, 3]) {
+                let is_well = ["programmed", "reachable"].map(Some).contains(&state["state"].as_str());
+                let status = &told.conditions[condition].status;
+                prop_assert!(state.is_null() || is_well || status != "True", "{} and {}", state, status);
+                let length = state["reason"].as_str().unwrap_or_default().chars().count();
+                prop_assert!(length <= 256);
+            }
+        }
+        let before = Told::default();
+        let patch_of_all = patch(&before, &told, NOW).unwrap_or_default();
+        prop_assert_eq!(patch(&patched(&before, &patch_of_all), &told, NOW), None);
+    }
+
+    #[test]
+    fn from_any_report_a_patch_leads_to_any_other(
+        one in known(), other in known(), first in a_session(), second in a_session(),
+    ) {
+        let (routing, layer) = (routing(), gateway(true));
+        let report_of = |session: &Session, (verdicts, probes): Known| {
+            report(&Facts { verdicts, probes, ..facts(session, &routing, &layer) })
+        };
+        let (before, after) = (report_of(&first, one), report_of(&second, other));
+        let told = Told { conditions: before.conditions, endpoints: Some(before.endpoints) };
+        let told = patch(&told, &after, NOW).map_or(told.clone(), |patch| patched(&told, &patch));
+        prop_assert_eq!(patch(&told, &after, NOW), None);
+        prop_assert_eq!(told.conditions.len(), 4);
+    }
+}
