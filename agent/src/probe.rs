@@ -23,6 +23,7 @@ pub mod flips;
 pub mod head;
 pub mod judge;
 mod loops;
+mod names;
 pub mod pace;
 pub mod port;
 #[cfg(test)]
@@ -119,7 +120,7 @@ pub struct Target {
 /// Where connections are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Via {
-    /// By number or by name; a name is looked up for every question.
+    /// By number or by name; a name is looked up every few seconds.
     pub host: ProbeHost,
     /// The port.
     pub port: u16,

@@ -13,13 +13,13 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::desired::Proof;
 use crate::probe::port::{self, Dial};
-use crate::probe::{Closed, Tls, Via, tls};
+use crate::probe::{Closed, Tls, Via, names, tls};
 
 /// How long an answer may take, everything included.
 pub const WITHIN: Duration = Duration::from_secs(2);
@@ -107,7 +107,7 @@ pub enum Unanswered {
 /// Asks, and waits for the head of the answer until `within` is over.
 pub async fn ask(question: &Question<'_>, within: Duration) -> Result<Answer, Unanswered> {
     let deadline = Instant::now() + within;
-    let addresses = timeout_at(deadline, resolve(question.via)).await.map_err(|_| Unanswered::Unresolved)??;
+    let addresses = timeout_at(deadline, resolve(question.via)).await.map_err(|_| Unanswered::Unresolved)?;
     let stream = connect(&addresses, deadline).await?;
     // Small writes that wait for an acknowledgement would be measured as the gateway's.
     let _ = stream.set_nodelay(true);
@@ -126,12 +126,11 @@ pub async fn ask(question: &Question<'_>, within: Duration) -> Result<Answer, Un
     timeout_at(deadline, answer).await.map_err(|_| Unanswered::TimedOut)?
 }
 
-async fn resolve(via: &Via) -> Result<Vec<SocketAddr>, Unanswered> {
+async fn resolve(via: &Via) -> Vec<SocketAddr> {
     match &via.host {
-        ProbeHost::Address(address) => Ok(vec![SocketAddr::new(*address, via.port)]),
+        ProbeHost::Address(address) => vec![SocketAddr::new(*address, via.port)],
         ProbeHost::Name(name) => {
-            let found = lookup_host((name.as_str(), via.port)).await.map_err(|_| Unanswered::Unresolved)?;
-            Ok(found.collect())
+            names::addresses(name).await.iter().map(|address| SocketAddr::new(*address, via.port)).collect()
         }
     }
 }

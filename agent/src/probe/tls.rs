@@ -10,13 +10,16 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// How to speak TLS to a gateway. Clones share it, and are equal; two that were made apart are not.
+/// How to speak TLS to a gateway. Clones share it; two that trust the same bundle are equal.
 ///
 /// Without a CA bundle any certificate is taken: an image without a CA store could verify none, and a gateway's own
 /// test certificate says nothing about a route. Who answers is known by the route's proof, not by the certificate; that
 /// browsers take the certificate is claimed by nobody. With one, chain, dates and name are verified.
 #[derive(Clone, Debug)]
-pub struct Tls(Arc<ClientConfig>);
+pub struct Tls {
+    config: Arc<ClientConfig>,
+    ca_bundle: Option<Arc<str>>,
+}
 
 /// Why a CA bundle cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -58,17 +61,17 @@ impl Tls {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         // A resumed session would not show that the certificate has expired since.
         config.resumption = Resumption::disabled();
-        Ok(Self(Arc::new(config)))
+        Ok(Self { config: Arc::new(config), ca_bundle: ca_bundle.map(Arc::from) })
     }
 
     pub(super) fn config(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.config)
     }
 }
 
 impl PartialEq for Tls {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.ca_bundle == other.ca_bundle
     }
 }
 

@@ -92,10 +92,14 @@ fn a_bundle_that_holds_no_certificates_is_an_error() {
 }
 
 #[test]
-fn only_clones_are_equal() {
-    let tls = Tls::new(None).unwrap();
-    assert_eq!(tls.clone(), tls);
-    assert_ne!(Tls::new(None).unwrap(), tls);
+fn a_policy_that_is_read_again_changes_nothing() {
+    let bundles = [None, Some(bundle(&Authority::new().unwrap())), Some(bundle(&Authority::new().unwrap()))];
+    for (index, one) in bundles.iter().enumerate() {
+        for (other_index, other) in bundles.iter().enumerate() {
+            let (one, other) = (Tls::new(one.as_deref()).unwrap(), Tls::new(other.as_deref()).unwrap());
+            assert_eq!(one == other, index == other_index);
+        }
+    }
 }
 
 /// The status that a gateway with this certificate answers, asked for [`HOST`].
