@@ -83,6 +83,8 @@ fn internet(all: &str, network: &Network) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_model::keys::SYSTEM_NAMESPACE;
+    use cofferdam_model::policy::Policy;
     use k8s_openapi::api::networking::v1::NetworkPolicy;
 
     use super::*;
@@ -172,5 +174,14 @@ mod tests {
         for edit in edits {
             assert!(!is_as_wanted(&edit, &wanted), "{edit}");
         }
+    }
+
+    #[test]
+    fn the_example_to_apply_by_hand_is_the_same() {
+        let file = include_str!("../../../manifests/examples/network-policy/network-policy.yaml");
+        let example: Value = serde_saphyr::from_str(file).unwrap();
+        let ours = network_policy("cofferdam-sessions", true, Policy::built_in().network(), SYSTEM_NAMESPACE);
+        assert_eq!(example["spec"], ours["spec"]);
+        assert_eq!(example["metadata"]["name"], NAME);
     }
 }

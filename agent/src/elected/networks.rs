@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::kept::Key;
 use super::network_policy::{NAME, is_as_wanted, network_policy};
+use crate::session::Membership;
 
 /// A namespace keeps its policy for so long after its last session: the next one need not wait for it.
 const KEPT: Duration = Duration::from_mins(10);
@@ -22,8 +23,8 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// What matters of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Namespace {
-    /// Every pod in it is a session.
-    pub(super) is_enforced: bool,
+    /// Which of its pods are sessions.
+    pub(super) membership: Membership,
     /// It is being deleted: nothing can be made in it.
     pub(super) is_leaving: bool,
 }
@@ -45,12 +46,15 @@ pub(super) enum Step {
     Apply { namespace: String, policy: Value },
     /// Delete that very object.
     Delete { namespace: String, uid: String },
+    /// Say that a policy of that name is somebody else's, and left as it is.
+    TellForeign { namespace: String },
 }
 
 /// What has to be remembered between two looks.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     empty: BTreeMap<String, Instant>,
+    foreign: BTreeSet<String>,
     tried: BTreeMap<String, Tried>,
 }
 
@@ -69,16 +73,28 @@ impl Memory {
         let is_exempt = |namespace: &str| namespace == system || policy.exempts(namespace);
         let there = || view.namespaces.iter().filter(|((_, name), _)| !is_exempt(name));
         let mut steps = Vec::new();
-        let mut empty = BTreeMap::new();
+        let (mut empty, mut foreign) = (BTreeMap::new(), BTreeSet::new());
         for ((_, name), namespace) in there().filter(|(_, namespace)| !namespace.is_leaving) {
             let live = view.policies.get(&(name.clone(), NAME.to_owned()));
-            if namespace.is_enforced || view.with_sessions.contains(name.as_str()) {
-                let wanted = network_policy(name, namespace.is_enforced, policy.network(), system);
+            let is_ours = live.is_none_or(|live| live["metadata"]["labels"][MANAGED_BY] == AGENT);
+            let has_sessions = match namespace.membership {
+                Membership::Enforced => true,
+                Membership::Exempt => false,
+                Membership::Other => view.with_sessions.contains(name.as_str()),
+            };
+            if has_sessions && !is_ours {
+                // An admission policy keeps agents from what is not theirs.
+                if foreign.insert(name.clone()) && !self.foreign.contains(name) {
+                    steps.push(Step::TellForeign { namespace: name.clone() });
+                }
+            } else if has_sessions {
+                let is_enforced = namespace.membership == Membership::Enforced;
+                let wanted = network_policy(name, is_enforced, policy.network(), system);
                 let is_fine = live.is_some_and(|live| is_as_wanted(live, &wanted));
                 if self.is_due(name, is_fine, now) {
                     steps.push(Step::Apply { namespace: name.clone(), policy: wanted });
                 }
-            } else if let Some(live) = live.filter(|live| live["metadata"]["labels"][MANAGED_BY] == AGENT) {
+            } else if let Some(live) = live.filter(|_| is_ours) {
                 let since = self.empty.get(name).copied().unwrap_or(now);
                 empty.insert(name.clone(), since);
                 if now.duration_since(since) >= KEPT && self.is_due(name, false, now) {
@@ -87,7 +103,7 @@ impl Memory {
                 }
             }
         }
-        self.empty = empty;
+        (self.empty, self.foreign) = (empty, foreign);
         self.tried.retain(|name, _| view.namespaces.contains_key(&(String::new(), name.clone())));
         steps
     }
@@ -119,7 +135,7 @@ mod tests {
 
     const SYSTEM: &str = "cofferdam-system";
 
-    /// A cluster: `a!` is enforced, `a~` is being deleted, `a*` has a session.
+    /// A cluster: `a!` is enforced, `a?` only wants to know, `a~` is being deleted, `a*` has a session.
     #[derive(Default)]
     struct Cluster {
         namespaces: BTreeMap<Key, Namespace>,
@@ -131,8 +147,13 @@ mod tests {
         fn set(&mut self, text: &'static str) -> &mut Self {
             (self.namespaces, self.with_sessions) = (BTreeMap::new(), BTreeSet::new());
             for word in text.split_whitespace() {
-                let name = word.trim_end_matches(['!', '~', '*']);
-                let namespace = Namespace { is_enforced: word.contains('!'), is_leaving: word.contains('~') };
+                let name = word.trim_end_matches(['!', '?', '~', '*']);
+                let membership = match word {
+                    _ if word.contains('!') => Membership::Enforced,
+                    _ if word.contains('?') => Membership::Exempt,
+                    _ => Membership::Other,
+                };
+                let namespace = Namespace { membership, is_leaving: word.contains('~') };
                 self.namespaces.insert((String::new(), name.to_owned()), namespace);
                 if word.contains('*') {
                     self.with_sessions.insert(name);
@@ -159,6 +180,7 @@ mod tests {
                     Step::Delete { namespace, .. } => {
                         self.policies.remove(&(namespace.clone(), NAME.to_owned()));
                     }
+                    Step::TellForeign { .. } => {}
                 }
             }
         }
@@ -168,6 +190,7 @@ mod tests {
         let name = |step: &Step| match step {
             Step::Apply { namespace, .. } => namespace.clone(),
             Step::Delete { namespace, uid } => format!("-{namespace}/{uid}"),
+            Step::TellForeign { namespace } => format!("?{namespace}"),
         };
         steps.iter().map(name).collect::<Vec<_>>().join(" ")
     }
@@ -175,7 +198,7 @@ mod tests {
     #[test]
     fn whatever_has_sessions_gets_it_and_then_there_is_nothing_to_do() {
         let mut cluster = Cluster::default();
-        cluster.set("a! b* c d!~ e*~ kube-system* cofferdam-system! f!*");
+        cluster.set("a! b* c d!~ e*~ kube-system* cofferdam-system! f!* g?*");
         let (mut memory, now) = (Memory::default(), Instant::now());
         let steps = cluster.due(&mut memory, now);
         assert_eq!(names(&steps), "a b f");
@@ -246,5 +269,31 @@ mod tests {
         cluster.set("a*!");
         let Some(Step::Apply { policy, .. }) = cluster.due(&mut memory, now + PAUSE).pop() else { panic!("no apply") };
         assert_eq!(policy["spec"]["podSelector"], json!({}));
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_left_alone_and_told_once() {
+        let mut cluster = Cluster::default();
+        cluster.set("a!");
+        let theirs = json!({"metadata": {"labels": {MANAGED_BY: "kustomize"}}, "spec": {}});
+        cluster.policies.insert(("a".to_owned(), NAME.to_owned()), theirs);
+        let (mut memory, now) = (Memory::default(), Instant::now());
+        assert_eq!(names(&cluster.due(&mut memory, now)), "?a");
+        assert_eq!(cluster.due(&mut memory, now + KEPT), []);
+        cluster.policies.clear();
+        assert_eq!(names(&cluster.due(&mut memory, now + KEPT)), "a");
+    }
+
+    #[test]
+    fn nothing_is_done_where_the_policies_are_kept_by_hand() {
+        let mut cluster = Cluster::default();
+        cluster.set("a! b*");
+        let by_hand = Policy::parse("policy.yaml", "profiles: {default: {}}\nnetwork: {mode: manual}").unwrap();
+        let view = View {
+            namespaces: &cluster.namespaces,
+            with_sessions: &cluster.with_sessions,
+            policies: &cluster.policies,
+        };
+        assert_eq!(Memory::default().due(view, &by_hand, SYSTEM, Instant::now()), []);
     }
 }

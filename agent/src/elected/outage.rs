@@ -4,7 +4,7 @@
 //! The annotation `cofferdam.dev/endpoints` is left as it is: it says what was last known of each port, by the only one
 //! who knew, and the conditions say that nobody knows now.
 
-use cofferdam_model::keys::{AGENT, IS_HARDENED, MANAGED_BY, NODE, SESSION};
+use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESSION};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
@@ -56,8 +56,10 @@ pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option
     });
     let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
     let slipped_through = find(IS_HARDENED).is_some_and(|condition| condition.status == "False");
-    let is_session =
-        pod.labels().contains_key(SESSION) || UNKNOWN.iter().any(|condition| find(condition.as_str()).is_some());
+    // The label alone is also on pods of namespaces where nothing is a session. One that was admitted while no agent looked
+    // has no condition yet.
+    let is_session = pod.labels().contains_key(SESSION)
+        && (pod.annotations().contains_key(HARDENED) || UNKNOWN.iter().any(|type_| find(type_.as_str()).is_some()));
     if has_ended || slipped_through || !is_session {
         return None;
     }

@@ -20,6 +20,7 @@ use crate::elected::Context;
 use crate::elected::kept::Kept;
 use crate::elected::network_policy::NAME;
 use crate::elected::networks::{Memory, Namespace, Step, View};
+use crate::session::Membership;
 
 /// Time alone makes a namespace lose its policy, or makes another try due; and a changed policy file is seen.
 const LOOK: Duration = Duration::from_secs(1);
@@ -120,6 +121,11 @@ async fn take_one(context: &Context, step: Step, resource: &ApiResource) -> Resu
                 tracing::info!(namespace, "deleted the network policy of a namespace without sessions");
             }
         }
+        Step::TellForeign { namespace } => tracing::warn!(
+            namespace,
+            "a network policy cofferdam-sessions is there that is not the agents'; it is left as it is. Delete it and they make \
+             their own, or say network.mode: manual"
+        ),
     }
     Ok(())
 }
@@ -140,7 +146,11 @@ fn tell_data_plane(policy: &Policy, before: bool) -> bool {
 
 fn read_namespace(namespace: &PartialObjectMeta<NamespaceObject>) -> Namespace {
     Namespace {
-        is_enforced: namespace.labels().get(SESSIONS).is_some_and(|mode| mode == "enforced"),
+        membership: match namespace.labels().get(SESSIONS).map(String::as_str) {
+            Some("enforced") => Membership::Enforced,
+            Some("warn") => Membership::Exempt,
+            _ => Membership::Other,
+        },
         is_leaving: namespace.metadata.deletion_timestamp.is_some(),
     }
 }
