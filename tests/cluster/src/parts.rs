@@ -154,7 +154,7 @@ pub const ENVOY_GATEWAY: Part = Part {
     name: "envoy-gateway",
     module: "github.com/envoyproxy/gateway",
     ldflags: "-X github.com/envoyproxy/gateway/internal/cmd/version.envoyGatewayVersion=v{version}",
-    cold: Duration::from_mins(3),
+    cold: Duration::from_secs(150),
     ..PART
 };
 
@@ -163,7 +163,7 @@ pub const CONTOUR: Part = Part {
     name: "contour",
     module: "github.com/projectcontour/contour",
     ldflags: "-X github.com/projectcontour/contour/internal/build.Version=v{version}",
-    cold: Duration::from_mins(2),
+    cold: Duration::from_secs(70),
     ..PART
 };
 

@@ -21,7 +21,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Command`] with kubectl's words.
-    pub fn stop(&self, workload: &Workload) -> Result<(), Error> {
+    pub fn stop_workload(&self, workload: &Workload) -> Result<(), Error> {
         self.scale(workload, "--replicas=0")?;
         self.on(workload, &["wait", "--for=delete", "pod", PATIENCE])
     }
@@ -30,7 +30,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Command`] with kubectl's words.
-    pub fn start(&self, workload: &Workload) -> Result<(), Error> {
+    pub fn start_workload(&self, workload: &Workload) -> Result<(), Error> {
         self.scale(workload, "--replicas=1")?;
         self.on(workload, &["rollout", "status", "deployment", PATIENCE])
     }
