@@ -108,24 +108,25 @@ impl Scene<'_> {
             others: stage.namespace("agent-rights-others", Sessions::None),
         };
         // The namespace is labelled after they were made, since nobody may choose the node of a session.
-        for (namespace, name, node) in
-            [(&scene.sessions, "one", "node-1"), (&scene.sessions, "two", "node-2"), (&scene.others, "other", "node-1")]
-        {
-            namespace.create_object(&pod(name, node, "default", FIXTURE).to_string())?;
-        }
-        scene.label("enforced")?;
-        for (name, node) in [("s-one", "node-1"), ("s-two", "node-2")] {
+        scene.others.create_object(&pod("other", "node-1", "default").to_string())?;
+        for (name, node) in [("one", "node-1"), ("two", "node-2")] {
+            let session = scene.sessions.create_object(&pod(name, node, "default").to_string())?.pod;
             for kind in ["Service", "EndpointSlice"] {
-                scene.sessions.create_object(&published(kind, name, node).to_string())?;
+                let mut object = published(kind, &format!("s-{name}"), node);
+                // What belongs to nobody is swept away by agents that run.
+                object["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Pod", "name": name,
+                    "uid": session["metadata"]["uid"]}]);
+                scene.sessions.create_object(&object.to_string())?;
             }
         }
+        scene.label("enforced")?;
         let mut foreign = published("Service", "foreign", "node-1");
         foreign["metadata"]["labels"] = json!({});
         scene.sessions.create_object(&foreign.to_string())?;
         for node in ["node-1", "node-2"] {
             let name = agent(node);
             stage.system(&["delete", "pod", &name, "--ignore-not-found", "--now"])?;
-            let pod = pod(&name, node, ACCOUNT, FIXTURE).to_string();
+            let pod = pod(&name, node, ACCOUNT).to_string();
             stage.kubectl.run_with(["create", "--namespace", SYSTEM, "--filename=-"], &pod)?;
         }
         Ok(scene)
@@ -203,12 +204,12 @@ fn agent(node: &str) -> String {
     format!("agent-rights-{node}")
 }
 
-fn pod(name: &str, node: &str, account: &str, image: &str) -> Value {
+fn pod(name: &str, node: &str, account: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
         "nodeName": node, "serviceAccountName": account, "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 0,
         "securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [{"name": "app", "image": image, "args": ["listen", "--port", "9000"], "securityContext":
+        "containers": [{"name": "app", "image": FIXTURE, "args": ["listen", "--port", "9000"], "securityContext":
             {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}],
     }})
 }
