@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use crate::objects::{Objects, labels_of, overlay_with, selects, text};
 
 /// What agents count, by the names of its families, without `cofferdam_agent_`.
-const OF_AGENTS: [&str; 36] = [
+const OF_AGENTS: [&str; 30] = [
     "addresses",
     "api_errors_total",
     "applies_total",
     "build_info",
     "deleted_pods_total",
+    "events_total",
     "leader",
     "lost_node_brake",
     "lost_nodes",
@@ -29,8 +30,6 @@ const OF_AGENTS: [&str; 36] = [
     "publish_seconds",
     "queue_depth",
     "replaced_objects_total",
-    "route_programmed_seconds",
-    "route_reachable_seconds",
     "routes",
     "session_address_reachable",
     "sessions",
@@ -39,14 +38,8 @@ const OF_AGENTS: [&str; 36] = [
     "slipped_through_pods_total",
     "startup_seconds",
     "swept_objects_total",
-    "undecodable_objects_total",
     "watch_last_event_timestamp_seconds",
     "watch_restarts_total",
-    // Of every process.
-    "process_cpu_seconds_total",
-    "process_open_fds",
-    "process_resident_memory_bytes",
-    "process_start_time_seconds",
 ];
 
 /// What the webhook counts, without `cofferdam_webhook_`.
