@@ -98,6 +98,17 @@ async fn an_address_is_probed_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_address_that_is_asked_for_elsewhere_is_probed_at_once() {
+    let (_listener, pod) = listen().await;
+    let mut session = Session::of(aim(pod, Some(target(serve(gateway_of(pod)).await))));
+    session.probed(Kind::Address, Outcome::Ok, 2).await;
+    let begun = Instant::now();
+    session.update(aim(pod, Some(target(closed()))));
+    session.probed(Kind::Address, Outcome::Refused, 1).await;
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_proof_is_another_address() {
     let (_listener, pod) = listen().await;
     let gateway = serve(gateway_of(pod)).await;
