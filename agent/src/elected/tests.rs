@@ -348,6 +348,10 @@ async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
     let mut slice = api.get("endpointslices", "team-a", "s-elsewhere").unwrap();
     slice["metadata"]["annotations"]["cofferdam.dev/node"] = json!("node-9");
     api.put("endpointslices", &slice);
+    // Two objects of one pod: it is asked for once, and both are judged.
+    let mut service = api.get("endpointslices", "team-a", "s-unlabelled").unwrap();
+    service["metadata"]["uid"] = Value::Null;
+    api.put("services", &service);
     let foreign = json!({"metadata": {"name": "theirs", "namespace": "team-a", "labels": {}}});
     api.put("services", &foreign);
     let agent = Agent::start(&api, "agent-1");
@@ -355,7 +359,9 @@ async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
     for (name, is_there) in [("s-owned", true), ("s-orphan", false), ("s-elsewhere", false), ("s-unlabelled", true)] {
         assert_eq!(api.get("endpointslices", "team-a", name).is_some(), is_there, "{name}");
     }
-    assert!(api.get("services", "team-a", "theirs").is_some());
+    for name in ["theirs", "s-unlabelled"] {
+        assert!(api.get("services", "team-a", name).is_some(), "{name}");
+    }
     sleep(Duration::from_mins(20)).await;
     assert_eq!(api.writes().len(), 2);
     agent.ends().await;

@@ -135,25 +135,21 @@ impl Gone<'_> {
         match suspicion {
             Suspicion::Unowned => Ok(true),
             Suspicion::NodeGone(name) => {
-                if let Some(is_gone) = self.nodes.get(name) {
-                    return Ok(*is_gone);
+                if !self.nodes.contains_key(name) {
+                    let nodes: Api<Node> = Api::all(self.context.client());
+                    let is_gone = self.context.ask(DOING, nodes.get_metadata_opt(name)).await?.is_none();
+                    self.nodes.insert(name.clone(), is_gone);
                 }
-                let nodes: Api<Node> = Api::all(self.context.client());
-                let is_gone = self.context.ask(DOING, nodes.get_metadata_opt(name)).await?.is_none();
-                self.nodes.insert(name.clone(), is_gone);
-                Ok(is_gone)
+                Ok(self.nodes.get(name) == Some(&true))
             }
             Suspicion::PodGone { name, uid } => {
                 let key = (namespace.to_owned(), name.clone());
-                if let Some(found) = self.pods.get(&key) {
-                    return Ok(found.as_ref() != Some(uid));
+                if !self.pods.contains_key(&key) {
+                    let pods: Api<Pod> = Api::namespaced(self.context.client(), namespace);
+                    let pod = self.context.ask(DOING, pods.get_metadata_opt(name)).await?;
+                    self.pods.insert(key.clone(), pod.and_then(|pod| pod.metadata.uid));
                 }
-                let pods: Api<Pod> = Api::namespaced(self.context.client(), namespace);
-                let pod = self.context.ask(DOING, pods.get_metadata_opt(name)).await?;
-                let found = pod.and_then(|pod| pod.metadata.uid);
-                let is_gone = found.as_ref() != Some(uid);
-                self.pods.insert(key, found);
-                Ok(is_gone)
+                Ok(self.pods.get(&key).is_some_and(|found| found.as_ref() != Some(uid)))
             }
         }
     }
