@@ -203,7 +203,8 @@ impl Publisher {
             steps.retain(|step| !matches!(step, Step::Create(_)));
             if !std::mem::replace(&mut self.was_told, true) {
                 let routes = wanted.iter().filter(|wanted| wanted.kind >= Kind::HttpRoute).count();
-                let note = format!("Service {} is made, with its endpoints and {routes} routes", service.name);
+                let s = if routes == 1 { "" } else { "s" };
+                let note = format!("Service {} is made, with its endpoints and {routes} route{s}", service.name);
                 crew.events.tell(session, Tone::Normal, "Published", &note);
             }
         }

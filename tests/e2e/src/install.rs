@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use cofferdam_model::policy::{Policy, params_config_map};
 
 use crate::kubectl::Kubectl;
 use crate::wait::until;
@@ -17,6 +18,20 @@ pub const SYSTEM: &str = "cofferdam-system";
 
 /// What selects the webhook's replicas.
 pub const REPLICAS: &str = "--selector=app.kubernetes.io/component=webhook";
+
+/// What makes a policy of one's own the one that is installed.
+const OVERLAY: &str = "apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- ../../../manifests/overlays/cert-manager
+configMapGenerator:
+- name: cofferdam-policy
+  namespace: cofferdam-system
+  behavior: replace
+  files: [policy.yaml]
+patches:
+- path: policy-params.yaml
+";
 
 /// How long a part of the installation may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -32,10 +47,27 @@ pub fn overlay(name: &str) -> PathBuf {
 /// # Errors
 /// In kubectl's words.
 pub fn render(kubectl: &Kubectl, image: &str) -> Result<String> {
-    let manifests = kubectl.run([Path::new("kustomize"), &overlay("cert-manager")])?;
+    Ok(with_image(kubectl.run([Path::new("kustomize"), &overlay("cert-manager")])?, image))
+}
+
+fn with_image(manifests: String, image: &str) -> String {
     // Where it runs, and where it puts itself into pods.
     let parts = ["image", "value"];
-    Ok(parts.iter().fold(manifests, |text, key| text.replace(&format!("{key}: {IMAGE}"), &format!("{key}: {image}"))))
+    parts.iter().fold(manifests, |text, key| text.replace(&format!("{key}: {IMAGE}"), &format!("{key}: {image}")))
+}
+
+/// As [`render`], with a policy of one's own: an overlay, as the manifests' README shows it.
+///
+/// # Errors
+/// When the policy does not load, or in kubectl's words.
+pub fn render_with_policy(kubectl: &Kubectl, image: &str, policy: &str) -> Result<String> {
+    let folder = tempfile::Builder::new().prefix("overlay-").tempdir_in(env!("CARGO_MANIFEST_DIR"))?;
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+    write("policy.yaml", policy)?;
+    let params = params_config_map(&Policy::parse("policy.yaml", policy)?, "cofferdam-policy-params", SYSTEM);
+    write("policy-params.yaml", &params)?;
+    write("kustomization.yaml", OVERLAY)?;
+    Ok(with_image(kubectl.run([Path::new("kustomize"), folder.path()])?, image))
 }
 
 /// Applies what was [rendered](render) and waits until a pod that is created now would be hardened.
@@ -64,6 +96,7 @@ pub fn ready(kubectl: &Kubectl) -> Result<()> {
         &limit,
     ])?;
     kubectl.run(["rollout", "status", &namespace, "deployment/cofferdam-webhook", &limit])?;
+    kubectl.run(["rollout", "status", &namespace, "daemonset/cofferdam-agent", &limit])?;
     until("a pod is hardened on a dry run", PATIENCE, || {
         let pod = kubectl.json([
             "run",

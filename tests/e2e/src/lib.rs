@@ -13,5 +13,6 @@ pub mod monitoring;
 pub mod namespace;
 pub mod permissions;
 pub mod proof;
+pub mod routing;
 pub mod stage;
 pub mod wait;

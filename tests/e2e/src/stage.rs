@@ -1,9 +1,10 @@
 //! A cluster with everything on it that an end-to-end test needs.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use cofferdam_cluster::addon::CERT_MANAGER;
+use cofferdam_cluster::addon::{Addon, CERT_MANAGER};
 use cofferdam_cluster::cluster::{Cluster, Options};
 use cofferdam_cluster::parts;
 use cofferdam_cluster::progress::Progress;
@@ -27,6 +28,21 @@ pub struct Stage {
     pub kubectl: Kubectl,
     /// What was applied to install Cofferdam.
     pub manifests: String,
+}
+
+/// What a stage is to have.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup<'a> {
+    /// The cluster's name.
+    pub name: &'a str,
+    /// How many nodes.
+    pub nodes: u8,
+    /// Installed before Cofferdam, beside cert-manager.
+    pub addons: &'a [Addon],
+    /// The policy, as YAML.
+    pub policy: &'a str,
+    /// How long a node may be silent before it is called not ready, if not as long as usual.
+    pub not_ready_after: Option<Duration>,
 }
 
 impl Stage {
@@ -56,14 +72,33 @@ impl Stage {
         Ok(stage)
     }
 
+    /// Starts a stage as it is asked for.
+    ///
+    /// # Errors
+    /// What could not be started.
+    pub fn set_up(setup: &Setup<'_>) -> Result<Self> {
+        let mut stage = Self::with_cert_manager(setup.name, setup.nodes, setup.not_ready_after)?;
+        for addon in setup.addons {
+            stage.cluster.install(addon, &Progress::new())?;
+        }
+        stage.manifests = install::render_with_policy(&stage.kubectl, install::IMAGE, setup.policy)?;
+        install::install(&stage.kubectl, &stage.manifests)?;
+        Ok(stage)
+    }
+
     /// Starts a cluster with cert-manager and our images, without Cofferdam.
     ///
     /// # Errors
     /// What could not be started.
     pub fn bare(name: &str, nodes: u8) -> Result<Self> {
+        Self::with_cert_manager(name, nodes, None)
+    }
+
+    fn with_cert_manager(name: &str, nodes: u8, not_ready_after: Option<Duration>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let progress = Progress::new();
-        let options = Options { name: name.to_owned(), kubernetes: kubernetes(), nodes, ..Options::default() };
+        let name = name.to_owned();
+        let options = Options { name, kubernetes: kubernetes(), nodes, not_ready_after, keep: false };
         let mut cluster = runtime.block_on(Cluster::up(&options, &progress)).context("the cluster does not start")?;
         images::load(&mut cluster)?;
         cluster.install(&CERT_MANAGER, &progress)?;

@@ -1,0 +1,5 @@
+//! Sessions with an address, on one cluster with a real gateway: what disturbs nobody.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod reachable;
+mod shared;
