@@ -30,36 +30,6 @@ pub(crate) fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests").canonicalize().expect("manifests/ is in the checkout")
 }
 
-/// A copy of the manifests with the agent in their base, which the base lists once its image holds the program.
-fn installed() -> &'static Path {
-    static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
-    INSTALLED.get_or_init(|| {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manifests");
-        // Left by an earlier run, with files that are gone since.
-        let _ = fs::remove_dir_all(&directory);
-        copy(&manifests(), &directory);
-        let base = directory.join("base/kustomization.yaml");
-        let text = fs::read_to_string(&base).expect("the base has it");
-        if !text.contains("\n- agent\n") {
-            fs::write(&base, text.replacen("resources:\n", "resources:\n- agent\n", 1)).expect("it was just written");
-        }
-        directory.canonicalize().expect("it was just made")
-    })
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("the tests' directory is writable");
-    for entry in fs::read_dir(from).expect("manifests/ is readable") {
-        let entry = entry.expect("manifests/ is readable");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("manifests/ is readable").is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("the tests' directory is writable");
-        }
-    }
-}
-
 /// Objects by what they are called; a list, because a rendering may hold one twice and a test wants to see that.
 #[derive(Clone)]
 pub(crate) struct Objects(pub(crate) Vec<Value>);
@@ -67,7 +37,7 @@ pub(crate) struct Objects(pub(crate) Vec<Value>);
 impl Objects {
     /// Renders a directory below `manifests/`.
     pub(crate) fn of(directory: &str) -> Self {
-        Self::render(&installed().join(directory))
+        Self::render(&manifests().join(directory))
     }
 
     pub(crate) fn render(directory: &Path) -> Self {
@@ -185,7 +155,7 @@ pub(crate) fn overlay_with(name: &str, settings: &str, components: &[&str]) -> P
     let directory = directory.canonicalize().expect("it was just made");
     // Kustomize takes relative paths only.
     let up = "../".repeat(directory.components().count() - 1);
-    let root = installed();
+    let root = manifests();
     let root = format!("{up}{}", root.strip_prefix("/").expect("it is absolute").display());
     let components: Vec<_> = components.iter().map(|name| format!("{root}/components/{name}")).collect();
     let text = format!("{settings}resources: [{root}/base]\ncomponents: [{}]\n", components.join(", "));
