@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{self, CacheError, Key};
 use crate::cluster::Cluster;
+use crate::debian::DebianError;
 use crate::error::Error;
 use crate::image::{Config, Image, ImageError, Layer, Override};
 use crate::packages::PackagesError;
@@ -23,16 +24,21 @@ mod envoy;
 pub mod envoy_gateway;
 pub mod gateway;
 mod manifests;
+pub mod prometheus;
+mod prometheus_operator;
 mod workload;
 
 pub use cert_manager::CERT_MANAGER;
 pub use contour::{CONTOUR, CONTOUR_GATEWAY};
 pub use coredns::COREDNS;
 pub use envoy_gateway::ENVOY_GATEWAY;
+pub use prometheus::PROMETHEUS;
+pub use prometheus_operator::PROMETHEUS_OPERATOR_CRDS;
 pub use workload::Workload;
 
 /// Every add-on.
-pub const ALL: &[Addon] = &[COREDNS, CERT_MANAGER, ENVOY_GATEWAY, CONTOUR, CONTOUR_GATEWAY];
+pub const ALL: &[Addon] =
+    &[COREDNS, CERT_MANAGER, ENVOY_GATEWAY, CONTOUR, CONTOUR_GATEWAY, PROMETHEUS, PROMETHEUS_OPERATOR_CRDS];
 
 /// How long an add-on may take until it is ready, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -92,6 +98,9 @@ pub enum AddonError {
     /// An image.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// An image of Debian packages.
+    #[error(transparent)]
+    Debian(#[from] DebianError),
     /// The cache.
     #[error(transparent)]
     Cache(#[from] CacheError),

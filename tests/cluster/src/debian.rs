@@ -17,7 +17,7 @@ mod software;
 #[cfg(test)]
 mod tests;
 
-pub use software::{java_image, nginx_image, node_image, python_image, shell_image};
+pub use software::{java_image, nginx_image, node_image, prometheus_image, python_image, shell_image};
 
 use apt::{Apt, Archive};
 
@@ -98,12 +98,34 @@ pub fn debian_image(reference: &str, recipe: &Recipe) -> Result<PathBuf, DebianE
         return Err(DebianError::NotRoot);
     }
     let apt = Apt::new()?;
-    let make = || made_of(&reference, recipe, &apt, &apt.resolve(&recipe.packages)?);
-    match make() {
-        // A package that is unknown or cannot be fetched: the index may be missing, or older than the mirror.
+    with_current_index(|| made_of(&reference, recipe, &apt, &apt.resolve(&recipe.packages)?))
+}
+
+/// Unpacks the files of one Debian package, without what it depends on, once for each version, and returns their folder
+/// in the cache. Its programs run from there if this machine has their libraries. Blocks.
+pub fn package(name: &str) -> Result<PathBuf, DebianError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(DebianError::NotRoot);
+    }
+    let apt = Apt::new()?;
+    with_current_index(|| {
+        let archives = apt.resolve(&[name])?;
+        let own = archives.iter().find(|archive| archive.name().starts_with(&format!("{name}_")));
+        let own = own.ok_or_else(|| DebianError::NotDownloaded(name.to_owned()))?;
+        cache::entry("packages", &Key::new().text(MADE_BY).text(own.name()).finish(), |folder| {
+            apt.download(&[name])?;
+            root::unpack(&apt.archive(own)?, folder)
+        })
+    })
+}
+
+/// Does something with apt, and once more with a new index if apt refuses: a package that is unknown or cannot be
+/// fetched. The index may be missing, or older than the mirror.
+fn with_current_index<T>(attempt: impl Fn() -> Result<T, DebianError>) -> Result<T, DebianError> {
+    match attempt() {
         Err(DebianError::Command { .. }) => {
             apt::update()?;
-            make()
+            attempt()
         }
         other => other,
     }

@@ -167,9 +167,29 @@ pub const CONTOUR: Part = Part {
     ..PART
 };
 
+/// The Prometheus operator's kinds, which are manifests: there is no program in it.
+pub const PROMETHEUS_OPERATOR: Part = Part {
+    name: "prometheus-operator",
+    module: "github.com/prometheus-operator/prometheus-operator",
+    packages: "",
+    ..PART
+};
+
 /// Every part, each at its newest version.
-pub const ALL: &[Part] =
-    &[KUBERNETES, CONTAINERD, RUNC, CNI, KUBE_ROUTER, COREDNS, HELM, CERT_MANAGER, GATEWAY_API, ENVOY_GATEWAY, CONTOUR];
+pub const ALL: &[Part] = &[
+    KUBERNETES,
+    CONTAINERD,
+    RUNC,
+    CNI,
+    KUBE_ROUTER,
+    COREDNS,
+    HELM,
+    CERT_MANAGER,
+    GATEWAY_API,
+    ENVOY_GATEWAY,
+    CONTOUR,
+    PROMETHEUS_OPERATOR,
+];
 
 /// The files that pin an older Kubernetes. One more is its name here and it and its `.sum` beside `go.mod`.
 const OLDER_KUBERNETES: &[&str] = &["v1.34.mod"];

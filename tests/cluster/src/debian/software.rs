@@ -88,6 +88,16 @@ pub fn shell_image(reference: &str) -> Result<PathBuf, DebianError> {
     debian_image(reference, &Recipe { packages: vec!["dash", "coreutils"], config: runs(&["sh"]), ..Recipe::default() })
 }
 
+/// Prometheus, with a shell, curl and jq, to tell it where pods are; runs `prometheus`, whose arguments a pod gives.
+pub fn prometheus_image(reference: &str) -> Result<PathBuf, DebianError> {
+    let entrypoint = vec!["/usr/bin/prometheus".to_owned()];
+    let config = Config { entrypoint, ..runs(&[]) };
+    debian_image(
+        reference,
+        &Recipe { packages: vec!["prometheus", "curl", "jq", "dash", "coreutils"], config, ..Recipe::default() },
+    )
+}
+
 /// Everything in `Cmd`, so that a pod's `args` replace it, as in the images that people use.
 fn runs(command: &[&str]) -> Config {
     Config {
