@@ -1,8 +1,11 @@
 //! Alerts and dashboard: each alert has its page and its trial, and nothing asks for a metric that nobody has.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 
+use cofferdam_cluster::addon::prometheus::promtool;
 use cofferdam_e2e::monitoring::{alert_rules, component, family, metrics, panel_queries, rules_file};
 use serde_json::{Value, json};
 
@@ -147,4 +150,24 @@ fn grafana_finds_the_dashboard() {
     let dashboard: Value = serde_json::from_str(&file).expect("it is JSON");
     let ids: Vec<_> = dashboard["panels"].as_array().expect("it has panels").iter().map(|panel| &panel["id"]).collect();
     assert_eq!(ids.iter().map(ToString::to_string).collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+}
+
+/// Prometheus' own tool runs `tests/alerts.yaml`: each alert fires when it should, and none where all is well.
+#[test]
+fn alerts_fire_when_they_should() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let (rules, tests) = (directory.path().join("rules.yaml"), directory.path().join("alerts.yaml"));
+    let shipped = rules_file().expect("the alerts are shipped");
+    fs::write(&rules, &shipped).expect("there is room");
+    fs::copy(component().join("tests/alerts.yaml"), &tests).expect("the tests are shipped");
+    let judge = |words: [&str; 2], file: &Path| {
+        promtool(words.iter().map(|word| OsString::from(*word)).chain([file.as_os_str().to_owned()]), "")
+    };
+    judge(["check", "rules"], &rules).unwrap_or_else(|error| panic!("{error}"));
+    judge(["test", "rules"], &tests).unwrap_or_else(|error| panic!("{error}"));
+    // An alert that never fires is seen.
+    let never = shipped.replace("max(cofferdam_agent_lost_nodes) > 0", "max(cofferdam_agent_lost_nodes) > 9");
+    assert_ne!(never, shipped);
+    fs::write(&rules, never).expect("there is room");
+    assert!(judge(["test", "rules"], &tests).is_err());
 }
