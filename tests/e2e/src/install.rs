@@ -18,6 +18,8 @@ pub const SYSTEM: &str = "cofferdam-system";
 
 /// What selects the webhook's replicas.
 pub const REPLICAS: &str = "--selector=app.kubernetes.io/component=webhook";
+/// What selects the agents.
+pub const AGENTS: &str = "--selector=app.kubernetes.io/component=agent";
 
 /// What makes a policy of one's own the one that is installed.
 const OVERLAY: &str = "apiVersion: kustomize.config.k8s.io/v1beta1

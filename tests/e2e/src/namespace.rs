@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::install::{REPLICAS, SYSTEM};
+use crate::install::{AGENTS, REPLICAS, SYSTEM};
 use crate::kubectl::{Answer, Kubectl};
 use crate::wait::until;
 
@@ -176,12 +176,13 @@ impl TestNamespace {
     fn diagnose(&self) {
         let system = format!("--namespace={SYSTEM}");
         let own = format!("--namespace={}", self.name);
-        let questions: [&[&str]; 5] = [
+        let questions: [&[&str]; 6] = [
             &[&own, "get", "all", "--output=wide"],
             &[&own, "describe", "pods"],
             &[&own, "logs", "--selector=cofferdam.dev/session", "--all-containers", "--tail=30", "--prefix"],
             &[&own, "get", "events", "--sort-by=.lastTimestamp"],
             &[&system, "logs", REPLICAS, "--tail=30", "--prefix"],
+            &[&system, "logs", AGENTS, "--tail=30", "--prefix"],
         ];
         for question in questions {
             let answer = self.kubectl.ask(question, "");
