@@ -1,5 +1,9 @@
 //! Sessions with an address, on one cluster with a real gateway: what disturbs nobody.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod claims;
+mod finished;
+mod programs;
 mod reachable;
 mod shared;
+mod slipped;
