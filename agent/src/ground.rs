@@ -9,6 +9,7 @@ use cofferdam_runtime::ready::Gate;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::cluster::{Cluster, Resource, Selection};
 use crate::layer::{self, GatewayClass, IngressClass, Layer, LayerError, Surroundings};
@@ -26,6 +27,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Is told which versions of Gateway API's routes are served, the preferred one first.
 pub type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
+
+/// What is reinstalled is gone for a moment: a layer is given up only when it has been gone for so long.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What routes stand on at a moment.
 #[derive(Debug)]
@@ -76,6 +80,8 @@ struct Sights {
     gateway_classes: HashMap<String, GatewayClass>,
     /// Whether somebody tried to list the `IngressClasses`.
     has_asked_for_classes: bool,
+    /// Whether somebody tried to list the `GatewayClasses`: without them routes would be made without proof first.
+    has_asked_for_gateway_classes: bool,
 }
 
 /// Keeps `world.ground` as the cluster is, until it is dropped. `versions` is told which versions of Gateway API's routes
@@ -111,6 +117,13 @@ pub async fn keep(
     loop {
         let ground = seen(&sights, &policy, &routing);
         let is_known = ground.is_some();
+        if let Some(Ground { layer: Err(error), .. }) = &ground
+            && let Ok(Layer::Gateway { .. } | Layer::Ingress { .. }) = world.ground.load().layer
+            && let Ok(()) = timeout(PATIENCE, changed.notified()).await
+        {
+            tracing::debug!(%error, "no layer, maybe for a moment");
+            continue;
+        }
         if let Some(ground) = ground {
             let before = world.ground.load();
             if before.layer != ground.layer || before.gateways != ground.gateways || before.policy != ground.policy {
@@ -147,7 +160,7 @@ fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Opti
             || (routing.mode != RoutingMode::Gateway && !sights.has_asked_for_classes)
             || (routing.gateway.is_some()
                 && routing.mode != RoutingMode::Ingress
-                && sights.gateways == Parents::NotAsked));
+                && (sights.gateways == Parents::NotAsked || !sights.has_asked_for_gateway_classes)));
     if waits {
         return None;
     }
@@ -242,7 +255,11 @@ fn gateways(
             Change::Seen(mut object) => {
                 let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
                 let generation = object["metadata"]["generation"].take();
-                // Its versions change with every route that is attached.
+                // Nothing of it may change with every route that is attached: all sessions look again when it does.
+                for listener in object["status"]["listeners"].as_array_mut().into_iter().flatten() {
+                    let count = listener["attachedRoutes"].as_u64().unwrap_or_default();
+                    listener["attachedRoutes"] = count.min(1).into();
+                }
                 object["metadata"] = serde_json::json!({"generation": generation, "namespace": namespace});
                 gateways.insert(namespace, object);
             }
@@ -274,7 +291,8 @@ fn gateways(
         match change {
             Change::Seen(object) => drop(sights.gateway_classes.insert(name(&object), gateway_class(&object))),
             Change::Gone(object) => drop(sights.gateway_classes.remove(&name(&object))),
-            Change::Begun | Change::Listed | Change::Readable | Change::Unreadable(_) => return,
+            Change::Listed | Change::Unreadable(_) => sights.has_asked_for_gateway_classes = true,
+            Change::Begun | Change::Readable => return,
         }
         changed.notify_one();
     });

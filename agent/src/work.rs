@@ -145,6 +145,7 @@ impl Work {
         let (report, told) =
             self.teller.tell(&self.crew, &snapshot, &ground, &self.publisher, found, &mut self.tally).await;
         self.stages.told(&report, &self.crew.metrics);
+        self.teller.newly_programmed().for_each(|port| self.probes.hurry(port));
         [published, told, self.ending.next(&snapshot.seen, &ground.policy)].into_iter().flatten().min()
     }
 }

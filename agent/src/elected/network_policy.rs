@@ -8,12 +8,9 @@
 
 use std::net::IpAddr;
 
-use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, SESSION};
+use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, NETWORK_POLICY, SESSION};
 use cofferdam_model::policy::Network;
 use serde_json::{Value, json};
-
-/// Its name in every namespace.
-pub(super) const NAME: &str = "cofferdam-sessions";
 
 /// Where pods fetch their bodies from, at the API.
 const BODIES: u16 = 8063;
@@ -33,7 +30,7 @@ pub(super) fn network_policy(namespace: &str, enforced: bool, network: &Network,
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {"name": NAME, "namespace": namespace, "labels": {MANAGED_BY: AGENT}},
+        "metadata": {"name": NETWORK_POLICY, "namespace": namespace, "labels": {MANAGED_BY: AGENT}},
         "spec": {
             "podSelector": selected,
             "policyTypes": ["Ingress", "Egress"],
@@ -182,6 +179,6 @@ mod tests {
         let example: Value = serde_saphyr::from_str(file).unwrap();
         let ours = network_policy("cofferdam-sessions", true, Policy::built_in().network(), SYSTEM_NAMESPACE);
         assert_eq!(example["spec"], ours["spec"]);
-        assert_eq!(example["metadata"]["name"], NAME);
+        assert_eq!(example["metadata"]["name"], NETWORK_POLICY);
     }
 }

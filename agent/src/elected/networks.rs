@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cofferdam_model::keys::{AGENT, MANAGED_BY};
+use cofferdam_model::keys::{AGENT, MANAGED_BY, NETWORK_POLICY};
 use cofferdam_model::policy::{NetworkMode, Policy};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::kept::Key;
-use super::network_policy::{NAME, is_as_wanted, network_policy};
+use super::network_policy::{is_as_wanted, network_policy};
 use crate::session::Membership;
 
 /// A namespace keeps its policy for so long after its last session: the next one need not wait for it.
@@ -75,7 +75,7 @@ impl Memory {
         let mut steps = Vec::new();
         let (mut empty, mut foreign) = (BTreeMap::new(), BTreeSet::new());
         for ((_, name), namespace) in there().filter(|(_, namespace)| !namespace.is_leaving) {
-            let live = view.policies.get(&(name.clone(), NAME.to_owned()));
+            let live = view.policies.get(&(name.clone(), NETWORK_POLICY.to_owned()));
             let is_ours = live.is_none_or(|live| live["metadata"]["labels"][MANAGED_BY] == AGENT);
             let has_sessions = match namespace.membership {
                 Membership::Enforced => true,
@@ -175,10 +175,10 @@ mod tests {
                     Step::Apply { namespace, policy } => {
                         let mut live = policy.clone();
                         live["metadata"]["uid"] = json!(format!("uid-{namespace}"));
-                        self.policies.insert((namespace.clone(), NAME.to_owned()), live);
+                        self.policies.insert((namespace.clone(), NETWORK_POLICY.to_owned()), live);
                     }
                     Step::Delete { namespace, .. } => {
-                        self.policies.remove(&(namespace.clone(), NAME.to_owned()));
+                        self.policies.remove(&(namespace.clone(), NETWORK_POLICY.to_owned()));
                     }
                     Step::TellForeign { .. } => {}
                 }
@@ -240,7 +240,7 @@ mod tests {
         let (mut memory, start) = (Memory::default(), Instant::now());
         let steps = cluster.due(&mut memory, start);
         cluster.done(&steps);
-        let foreign = cluster.policies.get_mut(&("c".to_owned(), NAME.to_owned())).unwrap();
+        let foreign = cluster.policies.get_mut(&("c".to_owned(), NETWORK_POLICY.to_owned())).unwrap();
         foreign["metadata"]["labels"][MANAGED_BY] = json!("somebody");
         cluster.set("a b c");
         assert_eq!(cluster.due(&mut memory, start), []);
@@ -276,7 +276,7 @@ mod tests {
         let mut cluster = Cluster::default();
         cluster.set("a!");
         let theirs = json!({"metadata": {"labels": {MANAGED_BY: "kustomize"}}, "spec": {}});
-        cluster.policies.insert(("a".to_owned(), NAME.to_owned()), theirs);
+        cluster.policies.insert(("a".to_owned(), NETWORK_POLICY.to_owned()), theirs);
         let (mut memory, now) = (Memory::default(), Instant::now());
         assert_eq!(names(&cluster.due(&mut memory, now)), "?a");
         assert_eq!(cluster.due(&mut memory, now + KEPT), []);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use cofferdam_model::policy::Policy;
+use cofferdam_model::policy::{LONGEST_FINISHED_GRACE_SECONDS, Policy};
 use cofferdam_model::ports::Ports;
 use cofferdam_model::session::SessionId;
 use cofferdam_model::{audit, keys};
@@ -10,9 +10,6 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Condition, Membership, Phase, Progress, Seen, Session, Told};
-
-/// The longest that a finished pod can ask to be kept: a day.
-const LONGEST_GRACE: u32 = 24 * 60 * 60;
 
 /// Begins the types of our conditions.
 const OURS: &str = "cofferdam.dev/";
@@ -47,7 +44,7 @@ impl Seen {
             finished_grace_seconds: metadata["annotations"][keys::FINISHED_GRACE]
                 .as_str()
                 .and_then(|seconds| seconds.parse::<u32>().ok())
-                .map(|seconds| seconds.min(LONGEST_GRACE)),
+                .map(|seconds| seconds.min(LONGEST_FINISHED_GRACE_SECONDS)),
             told: told(pod),
         };
         let owner = list(&metadata["ownerReferences"]).find(|owner| owner["controller"] == true);
@@ -199,6 +196,6 @@ mod tests {
     #[test]
     fn a_wish_to_be_kept_has_an_end() {
         let pod = json!({"metadata": {"annotations": {"cofferdam.dev/finished-grace-seconds": "4000000000"}}});
-        assert_eq!(read(&pod).session.finished_grace_seconds, Some(LONGEST_GRACE));
+        assert_eq!(read(&pod).session.finished_grace_seconds, Some(LONGEST_FINISHED_GRACE_SECONDS));
     }
 }

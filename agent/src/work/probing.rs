@@ -42,6 +42,13 @@ impl Probes {
         watch.update(failures, aims);
     }
 
+    /// Probes a port's address at once, if it was not reached yet.
+    pub(super) fn hurry(&self, port: u16) {
+        if let Some(watch) = &self.watch {
+            watch.hurry(port);
+        }
+    }
+
     /// Nothing is probed any more.
     pub(super) fn stop(&mut self) {
         self.watch = None;
@@ -82,7 +89,11 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
     let mut services = snapshot.live.iter().filter(|live| live.kind == Kind::Service);
     services.find(|service| claim(&service.object, &session.uid) == Claim::Ours)?;
     let route = publishing::route(session, layer, &snapshot.live, port)?;
-    let with_proof = matches!(layer, Layer::Gateway { proof: true, .. });
+    let proof = match layer {
+        // Without its proof a route that has one would be told to answer for somebody unknown.
+        Layer::Gateway { proof: true, .. } => Some(publisher.proof(port)?.clone()),
+        _ => None,
+    };
     let door = via::door(layer, routing, ground.gateway(&session.namespace), &route.object);
     let tls = match door.as_ref().map(|door| door.scheme) {
         Some(Scheme::Https) => Some(ground.tls.clone()?),
@@ -93,7 +104,7 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
         tls,
         host: host(port, session.id.as_ref()?, &session.namespace, routing)?,
         base_domain: routing.base_domain.clone()?,
-        proof: publisher.proof(port).filter(|_| with_proof).cloned(),
+        proof,
     })
 }
 

@@ -1,6 +1,6 @@
 //! What is known of a session is told: in its pod's status, by Events, and to those who count.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use cofferdam_model::endpoints::{AddressState, Endpoints};
@@ -36,6 +36,8 @@ pub(super) struct Teller {
     written: Option<(u64, Told)>,
     said: HashMap<String, Instant>,
     failures: u32,
+    programmed: BTreeSet<u16>,
+    newly_programmed: Vec<u16>,
 }
 
 impl Teller {
@@ -51,6 +53,11 @@ impl Teller {
     ) -> (Report, Option<Instant>) {
         let session = &snapshot.seen.session;
         let (verdicts, deadline) = verdicts(snapshot, ground, publisher);
+        let is_programmed =
+            |(port, verdict): (&u16, &Verdict)| matches!(verdict, Verdict::Programmed { .. }).then_some(*port);
+        let programmed: BTreeSet<u16> = verdicts.iter().filter_map(is_programmed).collect();
+        self.newly_programmed = programmed.difference(&self.programmed).copied().collect();
+        self.programmed = programmed;
         let report = report(&Facts {
             session,
             routing: ground.policy.routing(),
@@ -67,6 +74,11 @@ impl Teller {
         let again =
             if session.phase == Phase::Leaving { None } else { self.write(crew, session, &told, &report).await };
         (report, [deadline, again].into_iter().flatten().min())
+    }
+
+    /// The ports whose routes the routing layer has taken since it was last told: their addresses may work now.
+    pub(super) fn newly_programmed(&self) -> impl Iterator<Item = u16> + '_ {
+        self.newly_programmed.iter().copied()
     }
 
     async fn write(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) -> Option<Instant> {

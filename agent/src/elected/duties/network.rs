@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use cofferdam_model::keys::{AGENT, SESSION, SESSIONS};
+use cofferdam_model::keys::{AGENT, NETWORK_POLICY, SESSION, SESSIONS};
 use cofferdam_model::policy::{NetworkMode, Policy};
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Pod};
@@ -18,7 +18,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{Failed, WRITES};
 use crate::elected::Context;
 use crate::elected::kept::Kept;
-use crate::elected::network_policy::NAME;
 use crate::elected::networks::{Memory, Namespace, Step, View};
 use crate::session::Membership;
 
@@ -37,7 +36,7 @@ pub(super) async fn run(context: &Context) {
     let pods: Api<PartialObjectMeta<Pod>> = Api::all(context.client());
     let resource = ApiResource::erase::<NetworkPolicy>(&());
     let policies: Api<DynamicObject> = Api::all_with(context.client(), &resource);
-    let of_our_name = config().fields(&format!("metadata.name={NAME}"));
+    let of_our_name = config().fields(&format!("metadata.name={NETWORK_POLICY}"));
     let mut namespace_events = pin!(watcher(namespaces, config()).default_backoff());
     let mut pod_events = pin!(watcher(pods, config().labels(SESSION)).default_backoff());
     let mut policy_events = pin!(watcher(policies, of_our_name).default_backoff());
@@ -110,14 +109,14 @@ async fn take_one(context: &Context, step: Step, resource: &ApiResource) -> Resu
         Step::Apply { namespace, policy } => {
             let params = PatchParams::apply(AGENT).force();
             let policies = policies(&namespace);
-            if context.write(DOING, policies.patch(NAME, &params, &Patch::Apply(policy))).await? {
+            if context.write(DOING, policies.patch(NETWORK_POLICY, &params, &Patch::Apply(policy))).await? {
                 tracing::info!(namespace, "applied the network policy");
             }
         }
         Step::Delete { namespace, uid } => {
             let only = Preconditions { uid: Some(uid), resource_version: None };
             let params = DeleteParams::default().preconditions(only);
-            if context.write(DOING, policies(&namespace).delete(NAME, &params)).await? {
+            if context.write(DOING, policies(&namespace).delete(NETWORK_POLICY, &params)).await? {
                 tracing::info!(namespace, "deleted the network policy of a namespace without sessions");
             }
         }

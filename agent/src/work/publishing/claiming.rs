@@ -37,7 +37,11 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Err(error) => return Err(failed(error)),
         };
         let uid = match claim(&there, &session.uid) {
-            Claim::Ours => return Ok(there),
+            // Made by an agent before this one, or stripped of our labels: from now on it is as it ought to be.
+            Claim::Ours => {
+                let applied = crew.cluster.apply(&services, &session.namespace, &service.name, &service.object);
+                return applied.await.map_err(failed);
+            }
             Claim::Foreign => return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN)),
             Claim::Nobody { service } => service,
             Claim::Of { name, uid, service } => {
