@@ -22,6 +22,9 @@ use crate::world::World;
 /// Gateway API's group.
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
+/// Gateways and their classes are served in this version since Gateway API 1.0.
+const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
+
 /// Kinds may be installed later than we are.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
@@ -95,13 +98,16 @@ pub async fn keep(
     versions: Served,
     gate: Option<Gate>,
 ) {
-    let sights = Arc::new(Mutex::new(Sights::default()));
+    // Classes belong to no namespace, so who may look into one only cannot ask for them.
+    let asks = namespace.is_none();
+    let sights = Sights { has_asked_for_classes: !asks, has_asked_for_gateway_classes: !asks, ..Sights::default() };
+    let sights = Arc::new(Mutex::new(sights));
     let changed = Arc::new(Notify::new());
     let mut tasks = JoinSet::new();
     let routing = policy.routing().clone();
     if routing.is_on() {
         tasks.spawn(discover(cluster.clone(), Arc::clone(&sights), Arc::clone(&changed), versions));
-        if routing.mode != RoutingMode::Gateway {
+        if routing.mode != RoutingMode::Gateway && asks {
             ingress_classes(&mut tasks, &cluster, &watches, &sights, &changed);
         }
         if let Some(parent) = routing.gateway.clone().filter(|_| routing.mode != RoutingMode::Ingress) {
@@ -111,6 +117,9 @@ pub async fn keep(
                 ..Selection::default()
             };
             gateways(&mut tasks, &cluster, &watches, &sights, &changed, selection);
+            if asks {
+                gateway_classes(&mut tasks, &cluster, &watches, &sights, &changed);
+            }
         }
     }
     let mut gate = gate;
@@ -242,11 +251,10 @@ fn gateways(
     changed: &Arc<Notify>,
     selection: Selection,
 ) {
-    let version = "gateway.networking.k8s.io/v1";
     let (its_sights, its_changed) = (Arc::clone(sights), Arc::clone(changed));
     let mut gateways: HashMap<String, Value> = HashMap::new();
     let mut is_listing = false;
-    collect(tasks, cluster, watches, Resource::of("gateways", version), selection, move |change| {
+    collect(tasks, cluster, watches, Resource::of("gateways", GATEWAYS), selection, move |change| {
         match change {
             Change::Begun => {
                 gateways.clear();
@@ -284,8 +292,17 @@ fn gateways(
         its_sights.lock().unwrap_or_else(PoisonError::into_inner).gateways = Parents::Read(gateways.clone());
         its_changed.notify_one();
     });
+}
+
+fn gateway_classes(
+    tasks: &mut JoinSet<()>,
+    cluster: &Cluster,
+    watches: &Watches,
+    sights: &Arc<Mutex<Sights>>,
+    changed: &Arc<Notify>,
+) {
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
-    let resource = Resource::of("gatewayclasses", version);
+    let resource = Resource::of("gatewayclasses", GATEWAYS);
     collect(tasks, cluster, watches, resource, Selection::default(), move |change| {
         let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
         match change {

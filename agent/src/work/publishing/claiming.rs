@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cofferdam_model::keys;
 use serde_json::Value;
 
 use super::Attempt;
@@ -45,7 +46,10 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Claim::Foreign => return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN)),
             Claim::Nobody { service } => service,
             Claim::Of { name, uid, service } => {
-                if lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
+                // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for;
+                // nobody else may.
+                let is_here = there["metadata"]["annotations"][keys::NODE] == crew.node;
+                if !is_here || lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
                     return Err(Attempt::Hindered(Hindrance::HostTaken { pod: name }, TAKEN));
                 }
                 service
