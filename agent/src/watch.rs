@@ -59,7 +59,7 @@ pub async fn follow(
         let done = match from.take() {
             None => list(&cluster, &resource, &selection, &watches, &mut tell).await,
             Some(version) => {
-                let watching = watch(&cluster, &resource, &selection, &watches, version, &mut tell);
+                let watching = watch(&cluster, &resource, &selection, &watches, version, &mut failures, &mut tell);
                 tokio::select! {
                     done = watching => done,
                     () = relist.notified() => Ok(None),
@@ -68,7 +68,8 @@ pub async fn follow(
         };
         match done {
             Ok(next) => {
-                if failures.over() {
+                failures.over();
+                if failures.answered() {
                     tell(Change::Readable);
                 }
                 from = next;
@@ -87,6 +88,7 @@ pub async fn follow(
                 }
                 // A connection that broke is nothing; one that does not come back is.
                 if resume.is_none() || !first {
+                    failures.is_told = true;
                     tell(Change::Unreadable(failed.class));
                 }
                 from = resume;
@@ -127,16 +129,24 @@ async fn watch(
     selection: &Selection,
     watches: &Watches,
     mut version: String,
+    failures: &mut Failures,
     tell: &mut impl FnMut(Change),
 ) -> Done {
     let events = cluster.watch(resource, selection, &version, WATCH_SECONDS).await;
     let events = events.map_err(|failed| (failed, Some(version.clone())))?;
+    // Not only at its end, which may be minutes away.
+    if failures.answered() {
+        tell(Change::Readable);
+    }
     let mut events = pin!(events);
     loop {
         let Ok(event) = timeout(SILENCE, events.next()).await else {
             let failed = Failed { class: Class::Timeout, detail: "the watch fell silent".to_owned() };
             return Err((failed, Some(version)));
         };
+        if matches!(event, Some(Ok(_))) {
+            failures.over();
+        }
         let object = match event {
             None => return Ok(Some(version)),
             Some(Err(failed)) => return Err((failed, Some(version))),
@@ -162,22 +172,33 @@ async fn watch(
     }
 }
 
-/// Attempts that failed in a row.
+/// Attempts that failed in a row, and whether that was told.
 #[derive(Debug, Default)]
-struct Failures(u32);
+struct Failures {
+    in_a_row: u32,
+    is_told: bool,
+}
 
 impl Failures {
     /// One more: whether it is the first, and how long to wait before the next attempt.
     fn another(&mut self) -> (bool, Duration) {
-        let first = self.0 == 0;
-        let pause = SHORTEST_PAUSE.saturating_mul(1 << self.0.min(10)).min(LONGEST_PAUSE);
-        self.0 = self.0.saturating_add(1);
+        let first = self.in_a_row == 0;
+        let pause = SHORTEST_PAUSE.saturating_mul(1 << self.in_a_row.min(10)).min(LONGEST_PAUSE);
+        self.in_a_row = self.in_a_row.saturating_add(1);
         // So that the agents of a cluster do not come all at once.
         (first, pause.mul_f64(0.5 + fastrand::f64() / 2.0))
     }
 
-    /// An attempt succeeded: whether one had failed before.
-    fn over(&mut self) -> bool {
-        std::mem::take(&mut self.0) > 0
+    /// Something came: the next failure is a first one.
+    fn over(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// The API server lets it be read: whether the opposite had been told.
+    fn answered(&mut self) -> bool {
+        std::mem::take(&mut self.is_told)
     }
 }
+
+#[cfg(test)]
+mod tests;

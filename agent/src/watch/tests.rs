@@ -1,0 +1,81 @@
+//! Against an API server that answers by a script.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+use kube::Client;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::metrics::Metrics;
+
+/// An answer, and whether its body stays open.
+type Answer = (u16, String, bool);
+
+/// Follows services at an API server that gives these answers, one after the other, and then none at all.
+fn follow_by(answers: Vec<Answer>) -> mpsc::UnboundedReceiver<Change> {
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let next = answers.lock().unwrap().pop_front();
+        async move {
+            let Some((status, text, stays)) = next else { return std::future::pending().await };
+            let text = futures_util::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(text)))]);
+            let open = futures_util::stream::pending();
+            let body = StreamBody::new(if stays { text.chain(open).boxed() } else { text.boxed() });
+            Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())
+        }
+    });
+    let registry = Registry::new();
+    let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
+    let watches = Metrics::register(&registry, "", false).unwrap().watches;
+    let (told, changes) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let tell = move |change| told.send(change).unwrap();
+        follow(cluster, Resource::core("services"), Selection::default(), watches, &Notify::new(), tell).await;
+    });
+    changes
+}
+
+fn list() -> Answer {
+    (200, json!({"metadata": {"resourceVersion": "1"}, "items": []}).to_string(), false)
+}
+
+fn forbidden() -> Answer {
+    let message = "services is forbidden: User \"a\" cannot watch resource \"services\" in API group \"\"";
+    (403, json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}).to_string(), false)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_be_watched_again_is_told_when_the_watch_begins_though_nothing_comes() {
+    let mut changes = follow_by(vec![list(), forbidden(), forbidden(), forbidden(), (200, String::new(), true)]);
+    assert!(matches!(changes.recv().await, Some(Change::Begun)));
+    assert!(matches!(changes.recv().await, Some(Change::Listed)));
+    // The first might have been a connection that broke.
+    for _ in 0..2 {
+        let told = changes.recv().await;
+        assert!(matches!(told, Some(Change::Unreadable(Class::Forbidden))), "{told:?}");
+    }
+    let told = timeout(Duration::from_secs(100), changes.recv()).await;
+    assert!(matches!(told, Ok(Some(Change::Readable))), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_breaks_after_it_worked_is_a_first_failure() {
+    let event = json!({"type": "BOOKMARK", "object": {"kind": "Service", "apiVersion": "v1",
+        "metadata": {"resourceVersion": "5"}}});
+    let broken = (200, format!("{event}\nno JSON\n"), false);
+    let mut changes = follow_by(vec![list(), forbidden(), forbidden(), broken, (200, String::new(), true)]);
+    assert!(matches!(changes.recv().await, Some(Change::Begun)));
+    assert!(matches!(changes.recv().await, Some(Change::Listed)));
+    assert!(matches!(changes.recv().await, Some(Change::Unreadable(_))));
+    assert!(matches!(changes.recv().await, Some(Change::Readable)));
+    let told = timeout(Duration::from_secs(100), changes.recv()).await;
+    assert!(told.is_err(), "nothing is to be told: {told:?}");
+}

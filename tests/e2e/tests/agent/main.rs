@@ -1,0 +1,9 @@
+//! The node agent on real clusters, where something is broken on purpose. Each group starts a cluster of its own and ends
+//! it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod gateways;
+mod history;
+mod permissions;
+mod restarts;
+mod session;
