@@ -74,9 +74,8 @@ fn b136_the_words_of_a_listener_that_takes_no_routes_from_here_are_passed_on(sta
 
 /// From which namespaces the listeners of the Gateway take routes.
 fn admit(stage: &Stage, from: &str) {
-    let path = |listener: u8| format!("/spec/listeners/{listener}/allowedRoutes/namespaces/from");
-    let patch = json!([0, 1].map(|listener| json!({"op": "replace", "path": path(listener), "value": from})));
-    let patch = patch.to_string();
+    let of = |listener: u8| format!("/spec/listeners/{listener}/allowedRoutes/namespaces/from");
+    let patch = json!([0, 1].map(|listener| json!({"op": "replace", "path": of(listener), "value": from}))).to_string();
     stage.kubectl.run(["--namespace=gateway", "patch", "gateway/sessions", "--type=json", "--patch", &patch]).unwrap();
 }
 
@@ -142,10 +141,15 @@ fn b130_an_answer_for_an_older_route_is_none(stage: &Stage, namespace: &TestName
         Ok(())
     })
     .unwrap();
-    history.has(PROGRAMMED, "Unknown/Pending: 3000: The controller of Gateway gateway/sessions has answered for an older");
+    history
+        .has(PROGRAMMED, "Unknown/Pending: 3000: The controller of Gateway gateway/sessions has answered for an older");
     told(namespace, "web", PROGRAMMED, "False/Unclaimed").unwrap();
     // A controller that does not say which route it answers for is not believed, and not blamed.
-    write_status(namespace, "web", &[entry(&parent(namespace, "web"), "example.test/one", Some(0), "True", "Accepted")]);
+    write_status(
+        namespace,
+        "web",
+        &[entry(&parent(namespace, "web"), "example.test/one", Some(0), "True", "Accepted")],
+    );
     says(namespace, "web", PROGRAMMED, "Unknown/Pending", "does not say which generation");
 }
 
@@ -164,7 +168,10 @@ fn b128_each_parent_is_judged_alone(stage: &Stage, namespace: &TestNamespace) {
     write_status(
         namespace,
         "late",
-        &[of(&other, "example.test/one", "True", "Accepted"), of(&ours, "example.test/two", "False", "NoMatchingParent")],
+        &[
+            of(&other, "example.test/one", "True", "Accepted"),
+            of(&ours, "example.test/two", "False", "NoMatchingParent"),
+        ],
     );
     says(namespace, "late", PROGRAMMED, "False/RefusedByController", "NoMatchingParent: by hand");
     let all = history.all(PROGRAMMED);

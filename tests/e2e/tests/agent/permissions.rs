@@ -16,10 +16,7 @@ const AGENT: &str = "system:serviceaccount:cofferdam-system:cofferdam-agent";
 const NOT_SEEN: [(&str, &str, &str); 0] = [];
 
 /// Of the agents of a cluster on which everything has happened; makes one more session.
-pub(crate) fn what_is_asked_for_is_documented_and_the_other_way_round(
-    stage: &Stage,
-    namespace: &TestNamespace,
-) {
+pub(crate) fn what_is_asked_for_is_documented_and_the_other_way_round(stage: &Stage, namespace: &TestNamespace) {
     finished_sessions_are_deleted(namespace);
     let audit = stage.cluster.audit().unwrap();
     let mut asked = BTreeSet::new();

@@ -30,10 +30,13 @@ fn sessions_that_work_are_left_alone_through_faults_and_reloads_with_documented_
     let namespace = stage.namespace("settled", Sessions::Enforced);
     // What goes its whole way while the others rest: in a namespace of its own.
     let passing = stage.namespace("passing", Sessions::Enforced);
-    for pod in ["one", "two", "three"] {
+    let pods = ["one", "two", "three"];
+    for pod in pods {
         create(&namespace, pod);
     }
-    ["one", "two", "three"].iter().for_each(|pod| works(&namespace, pod));
+    for pod in pods {
+        works(&namespace, pod);
+    }
     let before = untouched(&namespace);
     let rests = |fault: &str| {
         goes_all_the_way(&passing, fault);
@@ -77,17 +80,17 @@ fn untouched(namespace: &TestNamespace) -> Untouched {
 
 /// Kills the agent with no word to anyone, and waits until its kubelet has started it again.
 fn killed(stage: &Stage) {
-    let state = || -> Result<(String, u64, bool)> {
+    let look = || -> Result<(String, u64, bool)> {
         let agent = agent(stage)?;
         let status = &agent["status"]["containerStatuses"][0];
         let restarts = status["restartCount"].as_u64().context("it has not begun")?;
         let name = agent["metadata"]["name"].as_str().context("it has no name")?;
         Ok((name.to_owned(), restarts, status["ready"] == true))
     };
-    let (name, restarts, _) = state().unwrap();
+    let (name, restarts, _) = look().unwrap();
     stage.cluster.kill_pod(SYSTEM, &name).unwrap();
     until("the agent is started again", PATIENCE, || {
-        let (_, now, ready) = state()?;
+        let (_, now, ready) = look()?;
         ensure!(now > restarts && ready, "{now} restarts, ready: {ready}");
         Ok(())
     })
@@ -110,7 +113,7 @@ fn ask(stage: &Stage, path: &str) -> Result<String> {
 }
 
 /// The value of a metric of the agent.
-fn metric(stage: &Stage, sample: &str) -> Result<f64> {
+fn metric(stage: &Stage, sample: &str) -> Result<u64> {
     let text = ask(stage, "/metrics")?;
     let value = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     value.and_then(|value| value.parse().ok()).with_context(|| format!("no metric {sample}"))
@@ -128,11 +131,11 @@ fn a_policy_that_does_not_load_is_told_once(stage: &Stage, good: &str) {
     // Looked at more than once.
     until("the broken policy is seen", PATIENCE, || {
         let seen = metric(stage, r#"cofferdam_agent_policy_reloads_total{outcome="kept"}"#)?;
-        ensure!(seen >= 2.0, "{seen} times");
+        ensure!(seen >= 2, "{seen} times");
         Ok(())
     })
     .unwrap();
-    assert_eq!(metric(stage, "cofferdam_agent_policy_last_reload_successful").unwrap(), 0.0);
+    assert_eq!(metric(stage, "cofferdam_agent_policy_last_reload_successful").unwrap(), 0);
     assert_eq!(ask(stage, "/readyz").unwrap(), "ok; degraded: policy\n");
     let log = stage.system(&["logs", AGENTS, "--tail=200"]).unwrap();
     assert!(log.contains("routin"), "{log}");

@@ -21,11 +21,6 @@ pub(crate) const AGENTS: &str = "--selector=app.kubernetes.io/component=agent";
 
 /// A cluster of one node with Envoy Gateway, and Cofferdam with that policy.
 pub(crate) fn stage(name: &str, policy: &str) -> Stage {
-    if let Ok(name) = std::env::var("E2ATTACH") {
-        let cluster = cofferdam_cluster::cluster::Cluster::attach(&name).unwrap();
-        let kubectl = cofferdam_e2e::kubectl::Kubectl::of(&cluster).unwrap();
-        return Stage { cluster, kubectl, manifests: String::new() };
-    }
     Stage::set_up(&Setup { name, nodes: 1, addons: &[ENVOY_GATEWAY], policy, not_ready_after: None }).unwrap()
 }
 
