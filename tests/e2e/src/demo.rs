@@ -1,27 +1,25 @@
-//! The demo: someone creates a plain pod, and what runs is hardened. Shown to a person, on a cluster of its own or on
-//! the one that their kubectl points to.
+//! The demo: someone creates a plain pod, and what runs is hardened; a pod with a port gets an address that works. Shown
+//! to a person, on a cluster of its own or on the one that their kubectl points to.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anstream::{eprintln, print, println};
-use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, bail, ensure};
-use cofferdam_cluster::addon::CERT_MANAGER;
+use cofferdam_cluster::addon::{CERT_MANAGER, ENVOY_GATEWAY, PROMETHEUS};
 use cofferdam_cluster::cluster::{Cluster, Options};
 use cofferdam_cluster::progress::Progress;
-use serde_json::Value;
 
+use self::say::{BAD, BOLD, DIM, GOOD, heading, step};
 use crate::install::{self, SESSIONS};
-use crate::kubectl::{Answer, Kubectl};
-use crate::{changes, images, interrupt, proof};
+use crate::kubectl::Kubectl;
+use crate::{images, interrupt};
 
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-const GOOD: Style = AnsiColor::Green.on_default();
-const WARN: Style = AnsiColor::Yellow.on_default();
-const BAD: Style = AnsiColor::Red.on_default();
+mod address;
+mod counted;
+mod hardening;
+mod say;
 
 /// What the demo can be told.
 #[derive(Debug, clap::Parser)]
@@ -55,8 +53,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// Starts a cluster, leaves it running, and says how to go on.
 fn on_own() -> Result<()> {
     heading("A Kubernetes of its own on this machine");
-    let start = Instant::now();
     let name = "demo";
+    let start = Instant::now();
     Cluster::down(name).context("the last demo's cluster cannot be removed")?;
     let options = Options { name: name.to_owned(), keep: true, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -66,14 +64,30 @@ fn on_own() -> Result<()> {
     images::load(&mut cluster)?;
     images::load_shell(&mut cluster)?;
     step("Cofferdam's image, built from its Containerfile", start);
-    let start = Instant::now();
-    cluster.install(&CERT_MANAGER, &Progress::new())?;
-    step("cert-manager", start);
+    for (addon, what) in [
+        (CERT_MANAGER, "cert-manager"),
+        (ENVOY_GATEWAY, "Envoy Gateway, with a Gateway for every host"),
+        (PROMETHEUS, "Prometheus"),
+    ] {
+        let start = Instant::now();
+        cluster.install(&addon, &Progress::new())?;
+        step(what, start);
+    }
     let kubectl = Kubectl::of(&cluster)?;
     let start = Instant::now();
-    install::install(&kubectl, &install::render(&kubectl, install::IMAGE)?)?;
-    step("Cofferdam: kubectl apply -k manifests/overlays/cert-manager", start);
-    show(&kubectl, images::SHELL)?;
+    let door = address::door(&cluster, &kubectl)?;
+    let policy = address::policy(door.port());
+    install::install(&kubectl, &install::render_with_policy(&kubectl, install::IMAGE, &policy)?)?;
+    step("Cofferdam: kubectl apply -k, manifests/overlays/cert-manager with a policy of the demo's", start);
+    hardening::show(&kubectl, images::SHELL)?;
+    let url = address::show(&kubectl, door, &policy)?;
+    counted::show(&cluster)?;
+    go_on(name, &url);
+    Ok(())
+}
+
+/// What a person can do now.
+fn go_on(name: &str, url: &str) {
     heading("Go on by hand");
     let program = format!("target/debug/cofferdam-cluster --name {name}");
     for (command, what) in [
@@ -81,14 +95,19 @@ fn on_own() -> Result<()> {
         (format!("k config set-context --current --namespace {SESSIONS}"), "the namespace of the sessions"),
         ("k get pod hello -o yaml".to_owned(), "the pod as it was admitted"),
         ("k exec -it hello -- sh".to_owned(), "a shell in the box"),
-        (format!("k run mine --image={} -- sleep 1h", images::SHELL), "a pod of yours"),
+        (
+            format!("k run mine --image={} --port=8080 -- listen --port 8080 --http", images::FIXTURE),
+            "a session of yours; the next line says where it is",
+        ),
+        ("k describe pod mine".to_owned(), "its conditions and events; stop its program, and see them change"),
         ("k label namespace default cofferdam.dev/sessions=enforced".to_owned(), "sessions in another namespace"),
         (format!("{program} status"), "the programs of the cluster"),
         ("make down".to_owned(), "ends it all and leaves nothing"),
     ] {
         println!("  {BOLD}{command}{BOLD:#}\n      {DIM}{what}{DIM:#}");
     }
-    Ok(())
+    println!("\n  {GOOD}✓{GOOD:#} Open it in a browser on this machine: {BOLD}{url}{BOLD:#}");
+    println!("    {DIM}it is there for an hour, the longest that the policy lets a session run{DIM:#}");
 }
 
 /// Installs on the cluster that kubectl points to, shows, and takes away what it made.
@@ -117,13 +136,18 @@ fn on_current(arguments: &Arguments, image: &str) -> Result<()> {
     let manifests = install::render(&kubectl, image)?;
     // From here on, what stops the demo must not leave behind what it made.
     interrupt::catch()?;
-    let shown = install::install(&kubectl, &manifests).and_then(|()| show(&kubectl, &arguments.pod_image));
+    let shown = install::install(&kubectl, &manifests).and_then(|()| hardening::show(&kubectl, &arguments.pod_image));
     heading("Taking it away");
     match install::uninstall(&kubectl, &manifests) {
         Ok(()) => println!("  {GOOD}✓{GOOD:#} what the demo made is gone; cert-manager is as it was"),
         // What went wrong first is what to look at first.
         Err(error) if shown.is_ok() => return Err(error),
         Err(error) => eprintln!("  {BAD}✗{BAD:#} {error:#}"),
+    }
+    if shown.is_ok() {
+        println!(
+            "\n  Sessions get addresses where a gateway is: manifests/README.md, Addresses. `make demo` shows it."
+        );
     }
     shown
 }
@@ -134,113 +158,4 @@ fn confirmed() -> Result<bool> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Creates two pods, has a third refused, and shows what came of them.
-fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
-    heading("1. A plain pod: nobody asked for anything");
-    println!("  {DIM}the namespace {SESSIONS} is labelled cofferdam.dev/sessions=enforced:{DIM:#}");
-    println!("  {DIM}every pod that is created in it, by whomever, becomes a session{DIM:#}");
-    let image_flag = format!("--image={image}");
-    interrupt::check()?;
-    kubectl.run(["delete", "pod", "hello", "greedy", "--namespace", SESSIONS, "--ignore-not-found"])?;
-    let run = ["run", "hello", &image_flag, "--namespace", SESSIONS, "--", "sleep", "3600"];
-    command(&run);
-    let answer = kubectl.ask(run, "")?;
-    speak(&answer);
-    ensure!(answer.success, "the pod was not created");
-    kubectl.run(["wait", "pod/hello", "--namespace", SESSIONS, "--for=condition=Ready", "--timeout=120s"])?;
-    let pod = kubectl.json(["get", "pod", "hello", "--namespace", SESSIONS])?;
-    println!("\n  What the webhook made of it before it was admitted, rule by rule:\n");
-    show_changes(&pod)?;
-
-    interrupt::check()?;
-    heading("2. The proof, from inside the running container");
-    println!("  {DIM}not what the object says: what the kernel says to the process{DIM:#}\n");
-    let mut all = true;
-    for fact in proof::ask(kubectl, SESSIONS, "hello")? {
-        all &= fact.holds;
-        let (mark, style) = if fact.holds { ("✓", GOOD) } else { ("✗", BAD) };
-        println!(
-            "  {style}{mark}{style:#} {:<24} {BOLD}{:<22}{BOLD:#} {DIM}{}{DIM:#}",
-            fact.what, fact.answer, fact.source
-        );
-    }
-    ensure!(all, "a fact does not hold");
-
-    interrupt::check()?;
-    heading("3. A pod that asks for too much: repaired, and its owner is told");
-    let greedy = format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: greedy}}\nspec:\n  containers:\n  - name: app\n    image: {image}\n    \
-         args: [sleep, \"3600\"]\n    resources: {{limits: {{memory: 64Gi}}}}\n    securityContext:\n      \
-         privileged: true\n      runAsUser: 0\n      capabilities: {{add: [SYS_ADMIN]}}\n"
-    );
-    indent(&greedy);
-    let create = ["create", "--namespace", SESSIONS, "--filename=-"];
-    command(&create);
-    let answer = kubectl.ask(create, &greedy)?;
-    speak(&answer);
-    ensure!(answer.success, "the pod was not created");
-
-    interrupt::check()?;
-    heading("4. A pod that cannot be made safe: refused, with every reason at once");
-    let host = format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: host}}\nspec:\n  hostNetwork: true\n  volumes: [{{name: root, \
-         hostPath: {{path: /}}}}]\n  containers:\n  - name: app\n    image: {image}\n    ports: [{{containerPort: 80, \
-         hostPort: 80}}]\n"
-    );
-    indent(&host);
-    command(&create);
-    let answer = kubectl.ask(create, &host)?;
-    speak(&answer);
-    ensure!(!answer.success, "the pod was created");
-    Ok(())
-}
-
-/// The changes that the webhook wrote down, under the rules that made them.
-fn show_changes(pod: &Value) -> Result<()> {
-    let mut rule = String::new();
-    for change in changes::of(pod)? {
-        if change.rule != rule {
-            println!("  {DIM}{}{DIM:#}", change.rule);
-            rule = change.rule;
-        }
-        match change.now {
-            Some(now) => println!("  {GOOD}+{GOOD:#} {:<60} {BOLD}{now}{BOLD:#}", change.path),
-            None => println!("  {WARN}-{WARN:#} {:<60} {BOLD}taken out{BOLD:#}", change.path),
-        }
-    }
-    Ok(())
-}
-
-fn heading(text: &str) {
-    println!("\n{BOLD}{text}{BOLD:#}");
-}
-
-fn step(text: &str, start: Instant) {
-    println!("  {GOOD}✓{GOOD:#} {text} {DIM}({:.1} s){DIM:#}", start.elapsed().as_secs_f64());
-}
-
-fn command(words: &[&str]) {
-    println!("\n  {BOLD}$ kubectl {}{BOLD:#}", words.join(" "));
-}
-
-fn indent(text: &str) {
-    for line in text.lines() {
-        println!("  {DIM}{line}{DIM:#}");
-    }
-}
-
-/// What kubectl printed, warnings in yellow and errors in red.
-fn speak(answer: &Answer) {
-    for line in answer.stderr.lines() {
-        let style = if line.starts_with("Warning:") { WARN } else { BAD };
-        // One reason a line: kubectl prints them all in one.
-        for part in line.replace("this pod: ", "this pod:\n    ").replace("; spec.", ";\n    spec.").lines() {
-            eprintln!("  {style}{part}{style:#}");
-        }
-    }
-    for line in answer.stdout.lines() {
-        println!("  {line}");
-    }
 }
