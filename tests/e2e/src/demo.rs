@@ -34,26 +34,28 @@ pub struct Arguments {
     /// The image of the pods that are shown; it must hold a shell.
     #[arg(long, default_value = "busybox:1.37", requires = "current")]
     pod_image: String,
+    /// The name of the cluster that is started; one of that name is removed first.
+    #[arg(long, default_value = "demo", conflicts_with = "current")]
+    name: String,
     /// Go on without asking.
     #[arg(long, requires = "current")]
     yes: bool,
 }
 
-/// Runs the demo.
+/// Runs the demo, on a cluster that stays or on the current one.
 ///
 /// # Errors
 /// The step that failed, in one sentence.
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.image {
         Some(image) => on_current(arguments, image),
-        None => on_own(),
+        None => on_own(&arguments.name),
     }
 }
 
 /// Starts a cluster, leaves it running, and says how to go on.
-fn on_own() -> Result<()> {
+fn on_own(name: &str) -> Result<()> {
     heading("A Kubernetes of its own on this machine");
-    let name = "demo";
     let start = Instant::now();
     Cluster::down(name).context("the last demo's cluster cannot be removed")?;
     let options = Options { name: name.to_owned(), keep: true, ..Options::default() };
@@ -97,9 +99,9 @@ fn go_on(name: &str, url: &str) {
         ("k exec -it hello -- sh".to_owned(), "a shell in the box"),
         (
             format!("k run mine --image={} --port=8080 -- listen --port 8080 --http", images::FIXTURE),
-            "a session of yours; the next line says where it is",
+            "a session of yours",
         ),
-        ("k describe pod mine".to_owned(), "its conditions and events; stop its program, and see them change"),
+        ("k describe pod mine".to_owned(), "where it is, its conditions and events"),
         ("k label namespace default cofferdam.dev/sessions=enforced".to_owned(), "sessions in another namespace"),
         (format!("{program} status"), "the programs of the cluster"),
         ("make down".to_owned(), "ends it all and leaves nothing"),

@@ -56,7 +56,7 @@ network:
 pub(super) fn show(kubectl: &Kubectl, door: Door, policy: &str) -> Result<String> {
     heading("5. A pod with a port: it gets an address, and is Ready when that works");
     println!("  {DIM}a Gateway is there already; this much of the policy names it:{DIM:#}");
-    indent(policy.split_once("routing:").map_or(policy, |(_, routing)| routing).trim_start_matches('\n'));
+    indent(policy.find("routing:").map_or(policy, |routing| &policy[routing..]));
     kubectl.run(["delete", "pod", "web", "--namespace", SESSIONS, "--ignore-not-found"])?;
     let (image, port) = (format!("--image={FIXTURE}"), format!("{LISTENS}"));
     let exposed = format!("--port={port}");

@@ -4,5 +4,6 @@
 mod admission_policies;
 mod certificate_renewal;
 mod demo_on_current;
+mod demo_on_own;
 mod policy_reload;
 mod webhook_faults;
