@@ -44,6 +44,16 @@ pub fn route_name(id: &str, port: u16) -> String {
     format!("s-{id}-{port}")
 }
 
+/// The id of the session that an object is named for; none where it is named as none of ours.
+#[must_use]
+pub fn id_of(kind: Kind, name: &str) -> Option<&str> {
+    let rest = name.strip_prefix("s-")?;
+    match kind {
+        Kind::HttpRoute => rest.rsplit_once('-').map(|(id, _)| id),
+        Kind::Service | Kind::EndpointSlice | Kind::Ingress => Some(rest),
+    }
+}
+
 /// What the API server calls a kind; `version` is the one of Gateway API's routes that is served.
 #[must_use]
 pub fn resource(kind: Kind, version: &str) -> Resource {
@@ -52,5 +62,21 @@ pub fn resource(kind: Kind, version: &str) -> Resource {
         Kind::EndpointSlice => Resource::of("endpointslices", "discovery.k8s.io/v1"),
         Kind::HttpRoute => Resource::of("httproutes", &format!("{GATEWAY_GROUP}/{version}")),
         Kind::Ingress => Resource::of("ingresses", "networking.k8s.io/v1"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_whose_an_object_is() {
+        for id in ["abc", "a-3000", "3000"] {
+            for kind in [Kind::Service, Kind::EndpointSlice, Kind::Ingress] {
+                assert_eq!(id_of(kind, &name(id)), Some(id));
+            }
+            assert_eq!(id_of(Kind::HttpRoute, &route_name(id, 8080)), Some(id));
+        }
+        assert_eq!(id_of(Kind::Service, "web"), None);
     }
 }

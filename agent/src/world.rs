@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::ground::Ground;
-use crate::objects::{Kind, Live};
+use crate::objects::{Kind, Live, id_of};
 use crate::session::{Phase, Seen, version};
 
 mod kept;
@@ -151,7 +151,7 @@ impl World {
 
     /// An object of ours is there, or has changed. Answers to our own writes come here too, before the watch tells them.
     pub fn object(&self, kind: Kind, object: &Value) {
-        let Some((id, name)) = identity(object) else { return };
+        let Some((id, name)) = identity(kind, object) else { return };
         let mut state = self.state();
         let round = state.round;
         let objects = state.objects.entry(id.clone()).or_default();
@@ -168,7 +168,7 @@ impl World {
 
     /// An object of ours is gone.
     pub fn object_gone(&self, kind: Kind, object: &Value) {
-        let Some((id, name)) = identity(object) else { return };
+        let Some((id, name)) = identity(kind, object) else { return };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let mut state = self.state();
         if let Some(objects) = state.objects.get_mut(&id)
@@ -293,11 +293,13 @@ fn key(namespace: &str, id: &str) -> Id {
     (namespace.to_owned(), id.to_owned())
 }
 
-/// The session that an object of ours belongs to, by its label, and its name.
-fn identity(object: &Value) -> Option<(Id, String)> {
+/// The session that an object of ours belongs to, and its name. The name tells, which nobody can change; the label only
+/// where a name is none of ours.
+fn identity(kind: Kind, object: &Value) -> Option<(Id, String)> {
     let metadata = &object["metadata"];
-    let id = metadata["labels"][cofferdam_model::keys::SESSION].as_str()?;
-    Some((key(metadata["namespace"].as_str()?, id), metadata["name"].as_str()?.to_owned()))
+    let name = metadata["name"].as_str()?;
+    let id = id_of(kind, name).or(metadata["labels"][cofferdam_model::keys::SESSION].as_str())?;
+    Some((key(metadata["namespace"].as_str()?, id), name.to_owned()))
 }
 
 #[cfg(test)]

@@ -107,3 +107,23 @@ fn an_event_that_tells_nothing_new_wakes_nobody() {
     assert!(woken(&wake));
     assert!(world.snapshot("p").unwrap().is_protected);
 }
+
+#[test]
+fn an_object_whose_label_somebody_took_is_still_known_and_wakes_its_session() {
+    let world = world();
+    let wake = world.pod(seen("p", "a", 1, "Running")).unwrap();
+    world.object(Kind::Service, &service("s", 1));
+    assert!(woken(&wake));
+    for (version, labels) in [(2, json!({})), (3, json!({"cofferdam.dev/session": "b"}))] {
+        let mut changed = service("s", version);
+        changed["metadata"]["labels"] = labels.clone();
+        world.object(Kind::Service, &changed);
+        assert!(woken(&wake), "{labels}");
+        let live = world.snapshot("p").unwrap().live;
+        assert!(live.len() == 1 && live[0].object["metadata"]["labels"] == labels, "{live:?}");
+    }
+    let mut gone = service("s", 4);
+    gone["metadata"]["labels"] = json!({});
+    world.object_gone(Kind::Service, &gone);
+    assert!(woken(&wake) && world.snapshot("p").unwrap().live.is_empty());
+}
