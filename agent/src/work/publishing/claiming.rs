@@ -18,6 +18,9 @@ use crate::work::Crew;
 const TAKEN: Duration = Duration::from_secs(4);
 const FOREIGN: Duration = Duration::from_secs(30);
 
+/// Who is in the way, where that is not known.
+const ANOTHER: &str = "another pod";
+
 /// Makes the Service, taking it over from who has no use for it any more.
 ///
 /// # Errors
@@ -37,14 +40,14 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Err(error) if error.class == Class::NotFound => continue,
             Err(error) => return Err(failed(error)),
         };
-        let uid = match claim(&there, &session.uid) {
+        let (pod, uid) = match claim(&there, &session.uid) {
             // Made by an agent before this one, or stripped of our labels: from now on it is as it ought to be.
             Claim::Ours => {
                 let applied = crew.cluster.apply(&services, &session.namespace, &service.name, &service.object);
                 return applied.await.map_err(failed);
             }
             Claim::Foreign => return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN)),
-            Claim::Nobody { service } => service,
+            Claim::Nobody { service } => (ANOTHER.to_owned(), service),
             Claim::Of { name, uid, service } => {
                 // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for;
                 // nobody else may.
@@ -52,13 +55,24 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
                 if !is_here || lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
                     return Err(Attempt::Hindered(Hindrance::HostTaken { pod: name }, TAKEN));
                 }
-                service
+                (name, service)
             }
         };
-        crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await.map_err(failed)?;
+        if let Err(error) = crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await {
+            let is_refused = matches!(error.class, Class::Admission | Class::Forbidden);
+            if is_refused && is_of_another_node(&there, &crew.node) {
+                return Err(Attempt::Hindered(Hindrance::HostTaken { pod }, TAKEN));
+            }
+            return Err(failed(error));
+        }
     }
     // Another was quicker.
-    Err(Attempt::Hindered(Hindrance::HostTaken { pod: "another pod".to_owned() }, TAKEN))
+    Err(Attempt::Hindered(Hindrance::HostTaken { pod: ANOTHER.to_owned() }, TAKEN))
+}
+
+/// Whether its own agent will take it away, which others may not.
+fn is_of_another_node(service: &Value, node: &str) -> bool {
+    service["metadata"]["annotations"][keys::NODE].as_str().is_some_and(|its| its != node)
 }
 
 /// Whether that very pod is there and neither finished nor being deleted.
@@ -73,5 +87,20 @@ async fn lives(crew: &Crew, namespace: &str, name: &str, uid: &str) -> Result<bo
             && pod["status"]["phase"] != "Failed"),
         Err(error) if error.class == Class::NotFound => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_another_nodes_agent_made_is_told_from_ones_own() {
+        let of = |node: &str| json!({"metadata": {"annotations": {"cofferdam.dev/node": node}}});
+        assert!(is_of_another_node(&of("node-1"), "node-2"));
+        assert!(!is_of_another_node(&of("node-2"), "node-2"));
+        assert!(!is_of_another_node(&json!({"metadata": {}}), "node-2"));
     }
 }

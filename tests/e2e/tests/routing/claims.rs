@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use cofferdam_e2e::install::SESSIONS;
 use cofferdam_e2e::namespace::{PATIENCE, TestNamespace};
-use cofferdam_e2e::routing::{DOMAIN, condition, endpoints, message, told};
+use cofferdam_e2e::routing::{DOMAIN, condition, endpoints, events, message, told};
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
@@ -81,6 +81,11 @@ fn who_comes_second_waits_until_the_first_ends_wherever_it_runs() {
     namespace.failed(next).unwrap();
     serves(&namespace, last, &host);
     assert_eq!(holder(&namespace).unwrap(), last);
+    // Agents leave each other's objects alone while they wait.
+    for pod in ["near", "far"] {
+        let events = events(&stage().kubectl, namespace.name(), pod).unwrap();
+        assert!(!events.iter().any(|event| event == "PublishFailed"), "{pod}: {events:?}");
+    }
 }
 
 #[test]
