@@ -188,7 +188,10 @@ fn address(facts: &Facts<'_>, port: u16) -> Cause {
         ),
         Some(Err(Failure::BadGateway(status))) => Cause::new(
             Reason::BadGateway,
-            format!("The gateway answers {status} for {host}, and the pod itself does not: it does not reach the pod."),
+            format!(
+                "The gateway answers {status} for {host}, and the pod itself does not: it does not reach the pod, or \
+                 what answers there is no HTTP."
+            ),
         ),
         Some(Err(Failure::TlsFailed(why))) => {
             Cause::new(Reason::TlsFailed, format!("No TLS comes about with the gateway: {why}."))

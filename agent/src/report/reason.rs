@@ -168,7 +168,7 @@ reasons! {
 
     /// The gateway takes no connection, or does not answer.
     NoAnswer: "NoAnswer" False [RouteReachable]
-    "Whether the gateway's data plane runs and `routing.probe.address` is where nodes reach it."
+    "Whether the gateway's data plane runs and `routing.probe.address` is where nodes reach it; if it does not answer in time, whether the program does."
 
     /// The gateway answers, and not by this session's route.
     NotRouted: "NotRouted" False [RouteReachable]
@@ -176,7 +176,7 @@ reasons! {
 
     /// This session's route answers with an error that the pod itself does not give.
     BadGateway: "BadGateway" False [RouteReachable]
-    "Whether the port takes connections (`cofferdam.dev/PortsReachable`), and whether the gateway's data plane may reach the pod: `network.dataPlaneNamespaces` in the policy."
+    "Whether the port takes connections (`cofferdam.dev/PortsReachable`) and speaks HTTP, and whether the gateway's data plane may reach the pod: `network.dataPlaneNamespaces` in the policy."
 
     /// There is no way from the node to the pod.
     Unreachable: "Unreachable" False [PortsReachable]

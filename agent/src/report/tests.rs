@@ -183,7 +183,7 @@ fn an_address_that_does_not_work_says_how() {
             Failure::BadGateway(503),
             "BadGateway",
             "3000: The gateway answers 503 for 3000-2abc.sessions.example.test, and the pod itself does not: it does not \
-             reach the pod.",
+             reach the pod, or what answers there is no HTTP.",
         ),
         (
             Failure::TlsFailed("the certificate has expired"),

@@ -59,7 +59,10 @@ fn without_a_proof_it_takes_a_difference() {
 #[test]
 fn a_gateway_that_is_gone_for_the_other_question_proves_no_difference() {
     for (unanswered, expected) in [
-        (Unanswered::TimedOut, Some(Err(Failure::NoAnswer("does not answer in time")))),
+        (
+            Unanswered::TimedOut,
+            Some(Err(Failure::NoAnswer("does not answer in time; it may be waiting for the program"))),
+        ),
         (Unanswered::Connect(Closed::Refused), Some(Err(Failure::NoAnswer("refuses the connection")))),
         (Unanswered::NotMade, None),
     ] {
@@ -77,7 +80,7 @@ fn an_answer_that_did_not_come_is_told_for_what_it_was() {
         (Unanswered::Connect(Closed::Unreachable), NoAnswer("cannot be reached from the node")),
         (Unanswered::Unresolved, NoAnswer("has a name that cannot be resolved on the node")),
         (Unanswered::Tls("why"), TlsFailed("why")),
-        (Unanswered::TimedOut, NoAnswer("does not answer in time")),
+        (Unanswered::TimedOut, NoAnswer("does not answer in time; it may be waiting for the program")),
         (Unanswered::Ended, NoAnswer("closes the connection without an answer")),
         (Unanswered::Garbage, NoAnswer("answers with something that is not HTTP")),
         (Unanswered::TooLarge, NoAnswer("answers with more than 16 KiB of headers")),

@@ -41,8 +41,10 @@ fn who_cannot_be_reached_is_told_so_and_what_to_check() {
         assert_eq!(only_port(&refused)["listening"]["state"], "unreachable");
         told(&namespace, name, "RouteReachable", "False/BadGateway").unwrap();
     }
-    told(&namespace, "silent", "RouteReachable", "False/NoAnswer").unwrap();
-    told(&namespace, "garbage", "RouteReachable", "False/BadGateway").unwrap();
+    let silent = told(&namespace, "silent", "RouteReachable", "False/NoAnswer").unwrap();
+    assert!(message(&silent, "RouteReachable").contains("waiting for the program"), "{silent}");
+    let garbage = told(&namespace, "garbage", "RouteReachable", "False/BadGateway").unwrap();
+    assert!(message(&garbage, "RouteReachable").contains("no HTTP"), "{garbage}");
     for name in ["silent", "garbage"] {
         // Connections are all that it takes to listen.
         told(&namespace, name, "PortsReachable", "True/AllReachable").unwrap();
