@@ -37,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// What routes stand on at a moment.
 #[derive(Debug)]
 pub struct Ground {
+    /// Whether all that the layer depends on was asked for; nothing may be concluded before.
+    pub is_known: bool,
     /// The policy.
     pub policy: Arc<Policy>,
     /// The layer, or why there is none.
@@ -57,7 +59,13 @@ enum Parents {
 
 impl Default for Ground {
     fn default() -> Self {
-        Self { policy: Arc::new(Policy::built_in()), layer: Ok(Layer::Off), tls: None, gateways: Parents::NotAsked }
+        Self {
+            is_known: false,
+            policy: Arc::new(Policy::built_in()),
+            layer: Ok(Layer::Off),
+            tls: None,
+            gateways: Parents::NotAsked,
+        }
     }
 }
 
@@ -135,7 +143,11 @@ pub async fn keep(
         }
         if let Some(ground) = ground {
             let before = world.ground.load();
-            if before.layer != ground.layer || before.gateways != ground.gateways || before.policy != ground.policy {
+            if !before.is_known
+                || before.layer != ground.layer
+                || before.gateways != ground.gateways
+                || before.policy != ground.policy
+            {
                 if before.layer != ground.layer {
                     match &ground.layer {
                         Ok(layer) => tracing::info!(?layer, "routes are made for"),
@@ -175,6 +187,7 @@ fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Opti
     }
     let bundle = routing.probe.ca_bundle.as_deref();
     Some(Ground {
+        is_known: true,
         policy: Arc::clone(policy),
         layer: layer::resolve(routing, &sights.surroundings),
         tls: Tls::new(bundle).inspect_err(|error| tracing::warn!(%error, "routing.probe.caBundle")).ok(),

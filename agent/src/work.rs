@@ -10,6 +10,8 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::cluster::Cluster;
 use crate::events::Events;
+use crate::ground::Ground;
+use crate::layer::Layer;
 use crate::metrics::{Metrics, Tally};
 use crate::probe::Prober;
 use crate::world::{Snapshot, World};
@@ -127,6 +129,9 @@ impl Work {
     async fn once(&mut self, snapshot: &Snapshot) -> Option<Instant> {
         let ground = self.crew.world.ground.load_full();
         self.stages.see(&snapshot.seen, &self.crew.metrics);
+        if !has_looked_around(&ground, snapshot) {
+            return None;
+        }
         if snapshot.is_node_lost {
             // The elected agent speaks for it, and two that speak would contradict each other.
             self.probes.stop();
@@ -150,9 +155,55 @@ impl Work {
     }
 }
 
+/// Whether an agent that has just begun knows what there is. Before, it would take routes away, give them other proofs,
+/// and tell of a session that works that it does not.
+fn has_looked_around(ground: &Ground, snapshot: &Snapshot) -> bool {
+    let needs_routes = matches!(ground.layer, Ok(Layer::Gateway { .. }));
+    ground.is_known && (snapshot.are_routes_known || !needs_routes)
+}
+
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::policy::Policy;
+    use serde_json::json;
+
+    use super::*;
+    use crate::objects::Kind;
+    use crate::session::{Membership, Seen};
+
+    #[test]
+    fn an_agent_that_begins_waits_until_it_knows_the_layer_and_the_routes_that_are_there() {
+        let world = World::new(Ground::default());
+        let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "u"}, "status": {"phase": "Running"}});
+        let wake = world.pod(Seen::read(&pod, Membership::Enforced, &Policy::built_in()).unwrap()).unwrap();
+        let knows = |ground: &Ground| has_looked_around(ground, &world.snapshot("u").unwrap());
+        assert!(!knows(&Ground::default()), "of the layer nothing is known");
+        let mut ground = Ground::default();
+        ground.is_known = true;
+        assert!(knows(&ground), "without a layer no route is waited for");
+        let parent = cofferdam_model::policy::ParentGateway { name: "g".to_owned(), namespace: None, listener: None };
+        ground.layer = Ok(Layer::Gateway { version: "v1".to_owned(), parent, proof: true });
+        let round = world.objects_begin();
+        world.objects_listed(Kind::Service, round);
+        assert!(!knows(&ground));
+        world.objects_listed(Kind::HttpRoute, round);
+        assert!(knows(&ground));
+        drop(wake);
+    }
+
+    #[test]
+    fn routes_that_nobody_may_list_are_not_waited_for() {
+        let world = World::new(Ground::default());
+        let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "u"}, "status": {"phase": "Running"}});
+        world.pod(Seen::read(&pod, Membership::Enforced, &Policy::built_in()).unwrap()).unwrap();
+        world.readable(Kind::HttpRoute, false);
+        assert!(world.snapshot("u").unwrap().are_routes_known);
     }
 }

@@ -37,6 +37,8 @@ struct State {
     protected: HashSet<String>,
     /// Kinds whose objects cannot be read now.
     unreadable: HashSet<Kind>,
+    /// Whether `HTTPRoutes` were listed once, or could not be.
+    are_routes_known: bool,
     /// Whether the node is Ready; until it was seen, it is taken for that.
     is_node_lost: bool,
     /// Counts lists, so that what a list did not show can be told.
@@ -61,6 +63,8 @@ pub struct Snapshot {
     pub is_protected: bool,
     /// Whether status of routes of this kind cannot be read now.
     pub unreadable: HashSet<Kind>,
+    /// Whether `HTTPRoutes` were listed, or could not be: before, those that are there seem missing.
+    pub are_routes_known: bool,
     /// Whether the node is lost, so that the elected agent speaks for its sessions.
     pub is_node_lost: bool,
 }
@@ -83,9 +87,10 @@ impl World {
         let kept: Vec<_> = kept.into_iter().flatten().map(|(name, kept)| (name.clone(), kept.clone())).collect();
         let is_protected = state.protected.contains(&session.namespace);
         let (unreadable, is_node_lost) = (state.unreadable.clone(), state.is_node_lost);
+        let are_routes_known = state.are_routes_known;
         drop(state);
         let live = kept.into_iter().map(|((kind, name), kept)| kept.live(kind, name)).collect();
-        Some(Snapshot { seen, live, is_protected, unreadable, is_node_lost })
+        Some(Snapshot { seen, live, is_protected, unreadable, are_routes_known, is_node_lost })
     }
 
     /// The version of an object of a session; none if it is not known.
@@ -202,6 +207,7 @@ impl World {
             }
         }
         state.objects.retain(|_, objects| !objects.is_empty());
+        state.asked(kind);
         for id in &touched {
             state.wake_all_of(id);
         }
@@ -213,6 +219,9 @@ impl World {
         let changed = if is_readable { state.unreadable.remove(&kind) } else { state.unreadable.insert(kind) };
         if changed {
             state.wake_everyone();
+        }
+        if !is_readable {
+            state.asked(kind);
         }
     }
 
@@ -251,6 +260,13 @@ impl World {
 }
 
 impl State {
+    /// Objects of a kind were listed, or cannot be.
+    fn asked(&mut self, kind: Kind) {
+        if kind == Kind::HttpRoute && !std::mem::replace(&mut self.are_routes_known, true) {
+            self.wake_everyone();
+        }
+    }
+
     fn forget(&mut self, uid: &str) {
         let Some(known) = self.sessions.remove(uid) else { return };
         known.wake.notify_one();
