@@ -8,7 +8,7 @@ use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESS
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::report::{ConditionType, Reason};
 
@@ -94,29 +94,21 @@ fn mark(type_: &str, before: Option<&PodCondition>, reason: Reason, message: &st
     Some(mark)
 }
 
-/// What is applied so that no endpoint of this `EndpointSlice` serves; nothing for one that is not of that node, or out of
-/// service already.
+/// What is applied so that this `EndpointSlice` has no endpoint; nothing for one that is not of that node, or has none.
 ///
-/// It is all that the slice's agent applies, with its endpoints out of service: of one field manager, what an apply leaves
-/// out goes. It holds for this version of the slice alone, so that it never overwrites what an agent that came back has
-/// written.
+/// Endpoints that stay and say that they are not ready are no help: a gateway that knows of no better one sends requests
+/// there all the same (Envoy does, below its panic threshold), and they wait for an address that answers nobody.
+///
+/// It is all that the slice's agent applies, less its endpoints: of one field manager, what an apply leaves out goes. It
+/// holds for this version of the slice alone, so that it never overwrites what an agent that came back has written.
 pub(super) fn withdrawn(slice: &DynamicObject, node: &str) -> Option<Value> {
     let is_ours = slice.labels().get(MANAGED_BY).is_some_and(|manager| manager == AGENT);
     if !is_ours || slice.annotations().get(NODE).is_none_or(|of| of != node) {
         return None;
     }
-    let mut endpoints = slice.data["endpoints"].as_array()?.clone();
-    let mut has_changed = false;
-    for endpoint in &mut endpoints {
-        let conditions = endpoint.as_object_mut()?.entry("conditions").or_insert_with(|| Value::Object(Map::new()));
-        for condition in ["ready", "serving"] {
-            // Without a word, it serves.
-            has_changed |= conditions[condition] != Value::Bool(false);
-            conditions.as_object_mut()?.insert(condition.to_owned(), Value::Bool(false));
-        }
-    }
+    let has_endpoints = slice.data["endpoints"].as_array().is_some_and(|endpoints| !endpoints.is_empty());
     let metadata = &slice.metadata;
-    has_changed.then(|| {
+    has_endpoints.then(|| {
         json!({
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
@@ -130,7 +122,7 @@ pub(super) fn withdrawn(slice: &DynamicObject, node: &str) -> Option<Value> {
                 "ownerReferences": metadata.owner_references,
             },
             "addressType": slice.data["addressType"],
-            "endpoints": endpoints,
+            "endpoints": [],
             "ports": slice.data["ports"],
         })
     })
