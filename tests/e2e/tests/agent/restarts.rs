@@ -133,7 +133,7 @@ fn a_policy_that_does_not_load_is_told_once(stage: &Stage, good: &str) {
     change_policy(stage, &format!("{good}\nroutin: {{}}\n"));
     // Looked at more than once.
     until("the broken policy is seen", PATIENCE, || {
-        let seen = metric(stage, r#"cofferdam_agent_policy_reloads_total{outcome="kept"}"#)?;
+        let seen = metric(stage, r#"cofferdam_agent_policy_reloads_total{outcome="failed"}"#)?;
         ensure!(seen >= 2, "{seen} times");
         Ok(())
     })
