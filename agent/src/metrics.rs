@@ -90,6 +90,11 @@ pub struct Watches {
 }
 
 impl Watches {
+    /// A watch is about to begin; how often it broke off is there from then on, so that a rate sees the first time.
+    pub fn begin(&self, resource: &str) {
+        self.restarts.with_label_values(&[resource]);
+    }
+
     /// Something came, if only a sign of life.
     pub fn event(&self, resource: &str) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -300,5 +305,19 @@ pub struct Queued(IntGauge);
 impl Drop for Queued {
     fn drop(&mut self) {
         self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_never_broke_off_is_counted_as_zero_from_its_beginning() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry, "digest", false).unwrap();
+        metrics.watches.begin("pods");
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert!(text.contains("watch_restarts_total{resource=\"pods\"} 0\n"), "{text}");
     }
 }

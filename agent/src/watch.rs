@@ -53,6 +53,7 @@ pub async fn follow(
     relist: &Notify,
     mut tell: impl FnMut(Change),
 ) {
+    watches.begin(resource.name);
     let mut failures = Failures::default();
     let mut from: Option<String> = None;
     loop {
