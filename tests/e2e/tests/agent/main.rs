@@ -2,8 +2,12 @@
 //! it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agents;
 mod gateways;
 mod history;
+mod isolation;
+mod nodes;
 mod permissions;
+mod placed;
 mod restarts;
 mod session;

@@ -1,0 +1,62 @@
+//! The agents, one by one.
+
+use anyhow::{Context as _, Result, ensure};
+use cofferdam_e2e::namespace::PATIENCE;
+use cofferdam_e2e::stage::Stage;
+use cofferdam_e2e::wait::until;
+use serde_json::json;
+
+use crate::session::AGENTS;
+
+/// The pod of the agent on a node.
+pub(crate) fn agent(stage: &Stage, node: &str) -> Result<String> {
+    let on = format!("--field-selector=spec.nodeName={node}");
+    let name = stage.system(&["get", "pods", AGENTS, &on, "--output=jsonpath={.items[0].metadata.name}"])?;
+    ensure!(!name.is_empty(), "there is none");
+    Ok(name)
+}
+
+/// The pods of all agents.
+pub(crate) fn all(stage: &Stage) -> Result<Vec<String>> {
+    let names = stage.system(&["get", "pods", AGENTS, "--output=jsonpath={.items[*].metadata.name}"])?;
+    Ok(names.split_whitespace().map(str::to_owned).collect())
+}
+
+fn metrics(stage: &Stage, agent: &str) -> Result<String> {
+    stage.kubectl.run(["get", "--raw", &format!("/api/v1/namespaces/cofferdam-system/pods/{agent}:8080/proxy/metrics")])
+}
+
+/// What the admin port of an agent answers at `/metrics` for a sample, `cofferdam_agent_` left out.
+pub(crate) fn metric(stage: &Stage, agent: &str, sample: &str) -> Result<String> {
+    let text = metrics(stage, agent)?;
+    let prefix = format!("cofferdam_agent_{sample} ");
+    let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
+    value.map(str::to_owned).with_context(|| format!("no metric {sample}"))
+}
+
+/// Waits until a sample of an agent is `wanted`.
+pub(crate) fn counts(stage: &Stage, agent: &str, sample: &str, wanted: &str) {
+    until(&format!("{sample} is {wanted}"), PATIENCE, || {
+        let is = metric(stage, agent, sample)?;
+        ensure!(is == wanted, "it is {is}");
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// Gives the agents another policy while they run.
+pub(crate) fn set_policy(stage: &Stage, policy: &str) {
+    let patch = json!({"data": {"policy.yaml": policy}}).to_string();
+    stage.system(&["patch", "configmap/cofferdam-policy", "--type=merge", "--patch", &patch]).unwrap();
+    until("the kubelets have passed the policy on", PATIENCE, || -> Result<()> {
+        // Of a change of the pod they take note at once, of one in what it mounts within a minute.
+        let now = format!("example.test/passed-on={}", k8s_openapi::jiff::Timestamp::now().as_second());
+        stage.system(&["annotate", "pods", AGENTS, &now, "--overwrite"])?;
+        for name in all(stage)? {
+            let reloads = metric(stage, &name, "policy_reloads_total{outcome=\"swapped\"}")?;
+            ensure!(reloads.parse::<u32>().context("no number")? > 0, "{name} has not");
+        }
+        Ok(())
+    })
+    .unwrap();
+}
