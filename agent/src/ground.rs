@@ -27,6 +27,8 @@ const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
 
 /// Kinds may be installed later than we are.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// Kinds that are there rarely go.
+const LOOK_RARELY: Duration = Duration::from_mins(10);
 
 /// Is told which versions of Gateway API's routes are served, the preferred one first.
 pub type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
@@ -161,7 +163,11 @@ pub async fn keep(
         if let Some(gate) = gate.take_if(|_| is_known) {
             gate.open();
         }
-        changed.notified().await;
+        tokio::select! {
+            () = changed.notified() => {}
+            // One that panicked: begin anew.
+            Some(_) = tasks.join_next() => return,
+        }
     }
 }
 
@@ -198,8 +204,12 @@ fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Opti
 /// Asks again and again which kinds are served, since that cannot be watched.
 async fn discover(cluster: Cluster, sights: Arc<Mutex<Sights>>, changed: Arc<Notify>, tell: Served) {
     loop {
+        let mut pause = LOOK_AGAIN;
         match cluster.versions(GATEWAY_GROUP, "httproutes").await {
             Ok(versions) => {
+                if !versions.is_empty() {
+                    pause = LOOK_RARELY;
+                }
                 tell(&versions);
                 let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
                 if sights.surroundings.gateway_versions.as_ref() != Some(&versions) {
@@ -209,7 +219,8 @@ async fn discover(cluster: Cluster, sights: Arc<Mutex<Sights>>, changed: Arc<Not
             }
             Err(error) => tracing::debug!(%error, "the API server cannot be asked for its kinds"),
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        // Not all agents at once.
+        tokio::time::sleep(pause.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
     }
 }
 

@@ -50,10 +50,11 @@ impl Informers {
         let selection = Selection { namespace: self.namespace.clone(), fields, ..Selection::default() };
         let mut gate = Some(gate);
         let world = Arc::clone(&self.world);
+        let mut round = 0;
         self.follow(Resource::core("pods"), selection, &relist, move |change| match change {
             Change::Begun => {
                 namespaces.begin();
-                world.pods_begin();
+                round = world.pods_begin();
             }
             Change::Seen(pod) => {
                 let name = pod["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -72,7 +73,7 @@ impl Informers {
                 world.pod_gone(uid);
             }
             Change::Listed => {
-                world.pods_listed();
+                world.pods_listed(round);
                 if let Some(gate) = gate.take() {
                     gate.open();
                 }
@@ -212,7 +213,10 @@ impl Namespaces {
         let before = self.of(namespace);
         lock(&self.known).insert(namespace.to_owned(), membership);
         let had = before != membership && self.of(namespace) == membership;
-        had && (before == Membership::Enforced || lock(&self.passed_by).contains_key(namespace))
+        // Whoever was a session there may be none any more, and whoever was passed by may be one.
+        had && (before == Membership::Enforced
+            || membership == Membership::Exempt
+            || lock(&self.passed_by).contains_key(namespace))
     }
 
     fn remove(&self, namespace: &str) {
@@ -260,7 +264,8 @@ mod tests {
         assert!(namespaces.set("b", Membership::Enforced), "a pod of it was passed by");
         assert!(namespaces.set("b", Membership::Other), "its pods are sessions no more");
         namespaces.forget("b", "uid");
-        assert!(!namespaces.set("b", Membership::Exempt));
+        assert!(namespaces.set("b", Membership::Exempt), "its labelled pods are sessions no more");
+        assert!(!namespaces.set("b", Membership::Other), "there is none");
         assert!(!namespaces.set("kube-system", Membership::Enforced), "it is exempt whatever its label");
         assert_eq!(namespaces.of("kube-system"), Membership::Exempt);
     }

@@ -269,7 +269,8 @@ async fn objects_of(informers: Informers, gate: Gate, listed: Arc<Notify>) {
     let _ = waiting.recv().await;
     gate.open();
     listed.notify_one();
-    while tasks.join_next().await.is_some() {}
+    // One that ends has panicked, and the agent cannot go on without it.
+    let _ = tasks.join_next().await;
 }
 
 /// Waits until the agent was asked to stop, and then as long as the end may take.

@@ -3,7 +3,7 @@
 //! kube's own watcher keeps bookmarks to itself, and on a quiet node they are the only sign that a watch is alive.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use kube::core::WatchEvent;
@@ -22,6 +22,9 @@ const WATCH_SECONDS: u32 = 240;
 
 /// Bookmarks come about every minute: a watch that is silent for longer is dead, whatever its connection looks like.
 const SILENCE: Duration = Duration::from_secs(150);
+
+/// A watch that ends earlier, and told nothing, has failed.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
 /// Between attempts.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
@@ -140,6 +143,7 @@ async fn watch(
         tell(Change::Readable);
     }
     let mut events = pin!(events);
+    let (begun, mut is_alive) = (Instant::now(), false);
     loop {
         let Ok(event) = timeout(SILENCE, events.next()).await else {
             let failed = Failed { class: Class::Timeout, detail: "the watch fell silent".to_owned() };
@@ -147,8 +151,14 @@ async fn watch(
         };
         if matches!(event, Some(Ok(_))) {
             failures.over();
+            is_alive = true;
         }
         let object = match event {
+            // Whoever ends each watch at once would be asked without a pause.
+            None if !is_alive && begun.elapsed() < SHORTEST_WATCH => {
+                let failed = Failed { class: Class::Unreachable, detail: "the watch ended at once".to_owned() };
+                return Err((failed, Some(version)));
+            }
             None => return Ok(Some(version)),
             Some(Err(failed)) => return Err((failed, Some(version))),
             Some(Ok(WatchEvent::Error(status))) => {

@@ -111,10 +111,16 @@ impl Work {
     }
 
     async fn run(mut self) {
-        while let Some(snapshot) = self.crew.world.snapshot(&self.uid) {
+        loop {
             let turn = {
                 let _queued = self.crew.metrics.queued();
                 self.crew.turns.clone().acquire_owned().await
+            };
+            // A pod that left and came back has other work.
+            let Some(snapshot) =
+                self.crew.world.snapshot(&self.uid).filter(|snapshot| Arc::ptr_eq(&snapshot.wake, &self.wake))
+            else {
+                return;
             };
             let next = self.once(&snapshot).await;
             drop(turn);

@@ -65,6 +65,8 @@ pub struct Snapshot {
     pub unreadable: HashSet<Kind>,
     /// Whether `HTTPRoutes` were listed, or could not be: before, those that are there seem missing.
     pub are_routes_known: bool,
+    /// What wakes the work on it.
+    pub wake: Arc<Notify>,
     /// Whether the node is lost, so that the elected agent speaks for its sessions.
     pub is_node_lost: bool,
 }
@@ -80,7 +82,8 @@ impl World {
     #[must_use]
     pub fn snapshot(&self, uid: &str) -> Option<Snapshot> {
         let state = self.state();
-        let seen = Arc::clone(&state.sessions.get(uid)?.seen);
+        let known = state.sessions.get(uid)?;
+        let (seen, wake) = (Arc::clone(&known.seen), Arc::clone(&known.wake));
         let session = &seen.session;
         let kept = session.id.as_ref().and_then(|id| state.objects.get(&key(&session.namespace, id.as_str())));
         // Read outside of the lock: it takes longer than copying.
@@ -90,7 +93,7 @@ impl World {
         let are_routes_known = state.are_routes_known;
         drop(state);
         let live = kept.into_iter().map(|((kind, name), kept)| kept.live(kind, name)).collect();
-        Some(Snapshot { seen, live, is_protected, unreadable, are_routes_known, is_node_lost })
+        Some(Snapshot { seen, live, is_protected, unreadable, are_routes_known, wake, is_node_lost })
     }
 
     /// The version of an object of a session; none if it is not known.
@@ -139,14 +142,13 @@ impl World {
     }
 
     /// A list of pods begins.
-    pub fn pods_begin(&self) {
-        self.state().round += 1;
+    pub fn pods_begin(&self) -> u64 {
+        self.begin()
     }
 
-    /// A list of pods is over: what it did not show is gone (case B109).
-    pub fn pods_listed(&self) {
+    /// A list of pods, which began at `round`, is over: what it did not show is gone (case B109).
+    pub fn pods_listed(&self, round: u64) {
         let mut state = self.state();
-        let round = state.round;
         let missing: Vec<String> =
             state.sessions.iter().filter(|(_, known)| known.round < round).map(|(uid, _)| uid.clone()).collect();
         for uid in &missing {
@@ -190,6 +192,11 @@ impl World {
 
     /// A list of objects of a kind begins.
     pub fn objects_begin(&self) -> u64 {
+        self.begin()
+    }
+
+    /// Lists of several kinds go on side by side, so each remembers its own round.
+    fn begin(&self) -> u64 {
         let mut state = self.state();
         state.round += 1;
         state.round

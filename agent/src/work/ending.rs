@@ -70,7 +70,7 @@ impl Ending {
     /// When something is to be deleted next, if anything is.
     pub(super) fn next(&self, seen: &Seen, policy: &Policy) -> Option<Instant> {
         if because(seen, policy).is_some() {
-            return self.not_before;
+            return Some(self.not_before.unwrap_or_else(Instant::now));
         }
         let left = due(seen, policy)? - unix_now();
         Some(Instant::now() + Duration::from_secs(u64::try_from(left).unwrap_or_default()))

@@ -1,6 +1,7 @@
 //! The objects of one session are made what they ought to be.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use cofferdam_model::policy::NetworkMode;
@@ -37,14 +38,22 @@ type Slot = (Kind, String);
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
     proofs: BTreeMap<u16, Proof>,
-    /// The version that our last write of an object gave it.
-    applied: HashMap<Slot, u64>,
+    applied: HashMap<Slot, Applied>,
     paces: HashMap<Slot, Pace>,
     since: HashMap<Slot, Instant>,
     hindrance: Option<Hindrance>,
     failures: u32,
     is_published: bool,
     was_told: bool,
+}
+
+/// Our last write of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Applied {
+    /// The version that it gave the object.
+    version: u64,
+    /// What was written, as a hash: a wish that has changed since is nobody's quarrel with us.
+    wish: u64,
 }
 
 /// What came of one attempt.
@@ -69,10 +78,15 @@ impl Publisher {
         stages: &mut Stages,
     ) -> Option<Instant> {
         let session = &snapshot.seen.session;
-        let Ok(layer) = &ground.layer else {
+        let layer = match &ground.layer {
+            Ok(layer) => layer,
+            // What is not to be published at all goes, whatever the layer.
+            Err(_) if !is_publishable(session) => &Layer::Off,
             // What is there stays: the layer may be back in a moment, and people are using it.
-            self.hindrance = None;
-            return None;
+            Err(_) => {
+                self.hindrance = None;
+                return None;
+            }
         };
         if !self.prepare_proofs(session, &snapshot.live) {
             self.hindrance = Some(Hindrance::PublishFailed("the system gives no random numbers".to_owned()));
@@ -92,17 +106,24 @@ impl Publisher {
             return None;
         }
         let done = self.carry_out(crew, snapshot, layer, &wanted).await;
-        self.is_published = !wanted.is_empty() && matches!(done, Attempt::Done | Attempt::Later(_));
+        match done {
+            Attempt::Done => self.is_published = !wanted.is_empty(),
+            // As it was: nothing was done.
+            Attempt::Later(_) => {}
+            Attempt::Hindered(..) | Attempt::Failed(..) => self.is_published = false,
+        }
         let now = Instant::now();
-        if !matches!(done, Attempt::Failed(..)) {
+        if matches!(done, Attempt::Done | Attempt::Hindered(..)) {
             self.failures = 0;
         }
         match done {
-            Attempt::Done | Attempt::Later(_) if self.is_published => {
+            Attempt::Done => {
                 self.hindrance = None;
-                stages.published(&crew.metrics);
+                if self.is_published {
+                    stages.published(&crew.metrics);
+                }
             }
-            Attempt::Done | Attempt::Later(_) => self.hindrance = None,
+            Attempt::Later(_) => {}
             Attempt::Hindered(ref hindrance, _) => self.hindrance = Some(hindrance.clone()),
             Attempt::Failed(kind, ref failed) => self.failed(session, kind, failed),
         }
@@ -185,9 +206,10 @@ impl Publisher {
         let session = &snapshot.seen.session;
         let Some(id) = &session.id else { return Attempt::Done };
         let applied = |kind: Kind, name: &str| {
-            let slot = (kind, name.to_owned());
-            let known = crew.world.version_of(&session.namespace, id.as_str(), kind, name);
-            known.is_some() && known == self.applied.get(&slot).copied()
+            let version = crew.world.version_of(&session.namespace, id.as_str(), kind, name);
+            let wish = wanted.iter().find(|wanted| wanted.kind == kind && wanted.name == name).map(wish);
+            let applied = version.zip(wish).map(|(version, wish)| Applied { version, wish });
+            applied.is_some() && applied.as_ref() == self.applied.get(&(kind, name.to_owned()))
         };
         let mut steps = plan(&session.uid, wanted, &snapshot.live, &applied);
         let version = match layer {
@@ -197,7 +219,7 @@ impl Publisher {
         if let Some(Step::Create(service)) = steps.iter().find(|step| matches!(step, Step::Create(_))) {
             let service = service.clone();
             match claiming::take(crew, session, &service).await {
-                Ok(answer) => self.wrote(crew, Kind::Service, &service.name, &answer, "create"),
+                Ok(answer) => self.wrote(crew, &service, &answer, "create"),
                 Err(done) => return done,
             }
             steps.retain(|step| !matches!(step, Step::Create(_)));
@@ -232,15 +254,12 @@ impl Publisher {
                 Step::Create(_) | Step::Delete { .. } => continue,
             };
             let slot = (wanted.kind, wanted.name.clone());
-            // The first write is none that somebody undid.
-            if self.applied.contains_key(&slot) || replaced.is_some() {
-                let pace = self.paces.entry(slot).or_default();
-                let due = pace.due(now);
-                if due > now {
-                    later = Some(later.map_or(due, |later| later.min(due)));
-                    continue;
-                }
-                pace.made(now);
+            // What was written once already was undone by somebody; a first write, or another wish, is no quarrel.
+            let is_correction = self.applied.get(&slot).is_some_and(|applied| applied.wish == wish(&wanted));
+            let due = self.paces.get(&slot).map_or(now, |pace| pace.due(now));
+            if is_correction && due > now {
+                later = Some(later.map_or(due, |later| later.min(due)));
+                continue;
             }
             writes.push(async move {
                 let (kind, namespace) = (resource(wanted.kind, version), &session.namespace);
@@ -248,34 +267,53 @@ impl Publisher {
                     let gone = crew.cluster.delete(&kind, namespace, &wanted.name, uid).await;
                     crew.metrics.replaced(kind.name);
                     if let Err(failed) = gone {
-                        return (wanted, Err(failed));
+                        return (wanted, is_correction, Err(Attempt::Failed(wanted.kind, failed)));
                     }
                 }
-                let answer = crew.cluster.apply(&kind, namespace, &wanted.name, &wanted.object).await;
-                (wanted, answer)
+                let answer = if replaced.is_some() && wanted.kind == Kind::Service {
+                    // The claim again, and another may be quicker.
+                    claiming::take(crew, session, &wanted).await
+                } else {
+                    let answer = crew.cluster.apply(&kind, namespace, &wanted.name, &wanted.object).await;
+                    answer.map_err(|failed| Attempt::Failed(wanted.kind, failed))
+                };
+                (wanted, is_correction, answer)
             });
         }
         let mut failure = None;
-        for (wanted, answer) in join_all(writes).await {
+        for (wanted, is_correction, answer) in join_all(writes).await {
             match answer {
-                Ok(answer) => self.wrote(crew, wanted.kind, &wanted.name, &answer, "apply"),
-                Err(failed) => failure = Some((wanted.kind, failed)),
+                Ok(answer) => {
+                    if is_correction {
+                        self.paces.entry((wanted.kind, wanted.name.clone())).or_default().made(now);
+                    }
+                    self.wrote(crew, &wanted, &answer, "apply");
+                }
+                Err(attempt) => failure = Some(attempt),
             }
         }
-        match (failure, later) {
-            (Some((kind, failed)), _) => Attempt::Failed(kind, failed),
-            (None, Some(moment)) => Attempt::Later(moment),
-            (None, None) => Attempt::Done,
-        }
+        failure.unwrap_or_else(|| later.map_or(Attempt::Done, Attempt::Later))
     }
 
-    fn wrote(&mut self, crew: &Crew, kind: Kind, name: &str, answer: &serde_json::Value, verb: &str) {
-        let slot = (kind, name.to_owned());
-        crew.metrics.wrote(resource(kind, "").name, verb);
-        self.applied.insert(slot.clone(), version(answer));
+    fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &serde_json::Value, verb: &str) {
+        let slot = (wanted.kind, wanted.name.clone());
+        crew.metrics.wrote(resource(wanted.kind, "").name, verb);
+        self.applied.insert(slot.clone(), Applied { version: version(answer), wish: wish(wanted) });
         self.since.insert(slot, Instant::now());
-        crew.world.object(kind, answer);
+        crew.world.object(wanted.kind, answer);
     }
+}
+
+/// What is wanted, in short.
+fn wish(wanted: &Wanted) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    wanted.object.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether anything of a session may be published.
+fn is_publishable(session: &Session) -> bool {
+    session.phase.is_live() && session.findings.is_empty() && session.id.is_some() && session.address.is_some()
 }
 
 /// The object that is the route of a port, as far as it is there.

@@ -68,7 +68,9 @@ impl Stages {
         let Some(published) = self.published.filter(|_| self.is_start()) else { return };
         let is_true = |type_: &str| {
             let mut conditions = report.conditions.iter();
-            conditions.any(|condition| condition.type_ == type_ && condition.status == "True")
+            conditions.any(|condition| {
+                condition.type_ == type_ && condition.status == "True" && condition.reason != "NothingToRoute"
+            })
         };
         if is_true(keys::ROUTE_PROGRAMMED) && !std::mem::replace(&mut self.is_programmed, true) {
             metrics.stage(Stage::Programmed, published.elapsed());

@@ -100,7 +100,7 @@ impl Teller {
                 self.events(crew, session, told, report);
                 None
             }
-            Err(failed) if matches!(failed.class, Class::NotFound | Class::Conflict) => None,
+            Err(failed) if failed.class == Class::NotFound => None,
             Err(failed) => {
                 if self.failures == 0 {
                     let (namespace, pod) = (&session.namespace, &session.name);

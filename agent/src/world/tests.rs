@@ -42,9 +42,11 @@ fn b109_what_a_list_does_not_show_is_gone() {
     let world = world();
     let wakes: Vec<_> = ["p", "q"].map(|uid| world.pod(seen(uid, uid, 1, "Running")).unwrap()).into();
     world.object(Kind::Service, &service("s", 1));
-    world.pods_begin();
+    let pods = world.pods_begin();
     assert!(world.pod(seen("p", "p", 1, "Running")).is_none());
-    world.pods_listed();
+    // A list of something else begins meanwhile.
+    let _ = world.objects_begin();
+    world.pods_listed(pods);
     assert!(world.snapshot("p").is_some() && world.snapshot("q").is_none());
     assert!(!woken(&wakes[0]) && woken(&wakes[1]));
     assert!(world.state().by_id.len() == 1);
