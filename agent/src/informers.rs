@@ -88,10 +88,13 @@ impl Informers {
         let labels = format!("{}={},{}={}", keys::NODE_HASH, node_hash(&self.node), keys::MANAGED_BY, keys::AGENT);
         let selection = Selection { namespace: self.namespace.clone(), labels, ..Selection::default() };
         let mut listed = listed;
+        let node = self.node.clone();
         let world = Arc::clone(&self.world);
         let mut round = 0;
         self.follow(resource(kind, version), selection, &Notify::new(), move |change| match change {
             Change::Begun => round = world.objects_begin(),
+            // The label is a hash, and anybody can write it.
+            Change::Seen(object) if object["metadata"]["annotations"][keys::NODE] != node => {}
             Change::Seen(object) => world.object(kind, &object),
             Change::Gone(object) => world.object_gone(kind, &object),
             Change::Listed => {
@@ -146,8 +149,12 @@ impl Informers {
             match change {
                 Change::Begun => seen.clear(),
                 Change::Seen(object) => {
-                    world.protected(&namespace(&object), true);
-                    seen.insert(namespace(&object));
+                    // One of that name that somebody else made may allow anything.
+                    let is_ours = object["metadata"]["labels"][keys::MANAGED_BY] == keys::AGENT;
+                    world.protected(&namespace(&object), is_ours);
+                    if is_ours {
+                        seen.insert(namespace(&object));
+                    }
                 }
                 Change::Gone(object) => world.protected(&namespace(&object), false),
                 Change::Listed => world.only_protected(&seen),

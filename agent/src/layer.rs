@@ -135,7 +135,7 @@ fn gateway(routing: &Routing, parent: &ParentGateway, surroundings: &Surrounding
         return Err(ambiguous("it could not be asked which versions of Gateway API are served; it is asked again"));
     };
     let has = |version: &str| versions.iter().find(|served| *served == version);
-    let Some(version) = has("v1").or_else(|| has("v1beta1")) else {
+    let Some(version) = has("v1").or_else(|| has("v1beta1")).or_else(|| versions.first()) else {
         return Err(invalid(
             "`routing.gateway.name` is set and no HTTPRoutes are served; install Gateway API, or remove it",
         ));

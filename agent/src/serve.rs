@@ -177,10 +177,9 @@ impl Parts<'_> {
             let version = Arc::new(ArcSwap::from_pointee(String::new()));
             let (told, its_version) = (Arc::clone(&routes), Arc::clone(&version));
             let tell: ground::Served = Arc::new(move |versions: &[String]| {
-                let Some(served) = ["v1", "v1beta1"].into_iter().find(|known| versions.iter().any(|v| v == known))
-                else {
-                    return;
-                };
+                // As the layer chooses.
+                let known = ["v1", "v1beta1"].into_iter().find(|known| versions.iter().any(|version| version == known));
+                let Some(served) = known.or_else(|| versions.first().map(String::as_str)) else { return };
                 if !has_routes.swap(true, Ordering::Relaxed) {
                     its_version.store(Arc::new(served.to_owned()));
                     told.notify_one();

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use crate::cluster::{Class, Cluster, Failed, Resource, Selection};
 use crate::metrics::Watches;
 
-/// Objects of one page: a page of large pods is a few megabytes while it is read.
-const PAGE: u32 = 100;
+/// Objects of one page: one may have more than a megabyte, and a page is in memory three times while it is read.
+const PAGE: u32 = 25;
 
 /// The API server ends a watch after so many seconds, and the next goes on where it ended.
 const WATCH_SECONDS: u32 = 240;

@@ -37,10 +37,14 @@ pub(super) fn http_route(
     if let Some(proof) = proof {
         let mut proving = rule(whose, port);
         proving["matches"][0]["headers"] = json!([{ "type": "Exact", "name": PROBE_HEADER, "value": proof.probe }]);
-        proving["filters"] = json!([{
-            "type": "ResponseHeaderModifier",
-            "responseHeaderModifier": { "set": [{ "name": PROOF_HEADER, "value": proof.proof }] },
-        }]);
+        // The program must not learn what to ask for: whoever knows it can ask for the proof.
+        proving["filters"] = json!([
+            { "type": "RequestHeaderModifier", "requestHeaderModifier": { "remove": [PROBE_HEADER] } },
+            {
+                "type": "ResponseHeaderModifier",
+                "responseHeaderModifier": { "set": [{ "name": PROOF_HEADER, "value": proof.proof }] },
+            },
+        ]);
         rules.insert(0, proving);
     }
     let object = json!({

@@ -94,10 +94,18 @@ fn a_session_behind_a_gateway_has_a_service_a_slice_and_a_route_for_each_tcp_por
                             "path": { "type": "PathPrefix", "value": "/" },
                             "headers": [{ "type": "Exact", "name": "x-cofferdam-probe", "value": "probe-3000" }],
                         }],
-                        "filters": [{
-                            "type": "ResponseHeaderModifier",
-                            "responseHeaderModifier": { "set": [{ "name": "x-cofferdam-proof", "value": "proof-3000" }] },
-                        }],
+                        "filters": [
+                            {
+                                "type": "RequestHeaderModifier",
+                                "requestHeaderModifier": { "remove": ["x-cofferdam-probe"] },
+                            },
+                            {
+                                "type": "ResponseHeaderModifier",
+                                "responseHeaderModifier": {
+                                    "set": [{ "name": "x-cofferdam-proof", "value": "proof-3000" }],
+                                },
+                            },
+                        ],
                         "backendRefs": [
                             { "group": "", "kind": "Service", "name": "s-2abc", "port": 3000, "weight": 1 },
                         ],

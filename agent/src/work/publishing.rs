@@ -188,6 +188,12 @@ impl Publisher {
     fn prepare_proofs(&mut self, session: &Session, live: &[Live]) -> bool {
         let (Ok(ports), Some(id)) = (&session.ports, &session.id) else { return true };
         self.proofs.retain(|port, _| ports.tcp().any(|tcp| tcp == *port));
+        // Ports come and go; what was written for those that are gone is of no more use.
+        let names: Vec<String> = ports.tcp().map(|port| route_name(id.as_str(), port)).collect();
+        let is_wanted = |(kind, name): &Slot| *kind != Kind::HttpRoute || names.contains(name);
+        self.applied.retain(|slot, _| is_wanted(slot));
+        self.paces.retain(|slot, _| is_wanted(slot));
+        self.since.retain(|slot, _| is_wanted(slot));
         for port in ports.tcp() {
             if self.proofs.contains_key(&port) {
                 continue;
@@ -267,7 +273,8 @@ impl Publisher {
                     let gone = crew.cluster.delete(&kind, namespace, &wanted.name, uid).await;
                     crew.metrics.replaced(kind.name);
                     if let Err(failed) = gone {
-                        return (wanted, is_correction, Err(Attempt::Failed(wanted.kind, failed)));
+                        let kind = wanted.kind;
+                        return (wanted, is_correction, Err(Attempt::Failed(kind, failed)));
                     }
                 }
                 let answer = if replaced.is_some() && wanted.kind == Kind::Service {

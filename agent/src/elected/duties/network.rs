@@ -31,7 +31,8 @@ const DOING: &str = "keeping the network policies of namespaces with sessions";
 
 /// Never ends.
 pub(super) async fn run(context: &Context) {
-    let config = watcher::Config::default;
+    // Labels and annotations of one object may have a quarter of a megabyte.
+    let config = || watcher::Config::default().page_size(50);
     let namespaces: Api<PartialObjectMeta<NamespaceObject>> = Api::all(context.client());
     let pods: Api<PartialObjectMeta<Pod>> = Api::all(context.client());
     let resource = ApiResource::erase::<NetworkPolicy>(&());

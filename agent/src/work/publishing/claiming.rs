@@ -48,6 +48,10 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             }
             Claim::Foreign => return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN)),
             Claim::Nobody { service } => (ANOTHER.to_owned(), service),
+            // It would become a part of a path.
+            Claim::Of { name, .. } if !is_name(&name) => {
+                return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN));
+            }
             Claim::Of { name, uid, service } => {
                 // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for;
                 // nobody else may.
@@ -73,6 +77,11 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
 /// Whether its own agent will take it away, which others may not.
 fn is_of_another_node(service: &Value, node: &str) -> bool {
     service["metadata"]["annotations"][keys::NODE].as_str().is_some_and(|its| its != node)
+}
+
+/// Whether a pod can have that name: owners' names are not looked at by the API server.
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
 }
 
 /// Whether that very pod is there and neither finished nor being deleted.

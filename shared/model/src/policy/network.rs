@@ -23,8 +23,8 @@ pub enum NetworkMode {
 }
 
 /// Private, shared, local, link-local with its metadata services, protocol, benchmark, multicast and reserved addresses
-/// (RFC 6890), and the one by which Azure's nodes speak to their host.
-const BLOCKED: [&str; 16] = [
+/// (RFC 6890), what is translated to IPv4 on the way (RFC 6052, RFC 8215), and the one by which Azure's nodes speak to their host.
+const BLOCKED: [&str; 18] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -37,6 +37,8 @@ const BLOCKED: [&str; 16] = [
     "198.18.0.0/15",
     "224.0.0.0/4",
     "240.0.0.0/4",
+    "64:ff9b::/96",
+    "64:ff9b:1::/48",
     "::1/128",
     "fc00::/7",
     "fe80::/10",

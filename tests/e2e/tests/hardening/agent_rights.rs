@@ -213,16 +213,24 @@ fn published(kind: &str, name: &str, node: &str) -> Value {
         }
     };
     let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name,
-        "labels": {"app.kubernetes.io/managed-by": ACCOUNT}, "annotations": {"cofferdam.dev/node": node}}});
+        "labels": {"app.kubernetes.io/managed-by": ACCOUNT, "cofferdam.dev/session": name.trim_start_matches("s-")},
+        "annotations": {"cofferdam.dev/node": node}}});
     object[field] = content;
     if kind == "EndpointSlice" {
         object["addressType"] = json!("IPv4");
+        object["metadata"]["labels"]["kubernetes.io/service-name"] = json!(name);
     }
     object
 }
 
 fn without(mut object: Value, pointer: &str) -> Value {
     *object.pointer_mut(pointer).unwrap() = json!({});
+    object
+}
+
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[key.replace("~1", "/")] = value;
     object
 }
 
@@ -243,6 +251,7 @@ fn given_to(node: &str) -> Value {
 const OTHER_NODE: Option<&str> = Some("node: belongs to");
 const ELECTED_ONLY: Option<&str> = Some("only cofferdam-sessions is");
 const SOMEBODY_ELSES: Option<&str> = Some("managed-by]");
+const OTHER_NAME: Option<&str> = Some("metadata.name: is not");
 const ONE_ANNOTATION: Option<&str> = Some("metadata: an agent");
 const NO_STATUS: Option<&str> = Some("status: an agent");
 
@@ -305,6 +314,19 @@ fn nothing_but_its_own(scene: &Scene, holder: &Holder) {
         vec![
             (Create(published("NetworkPolicy", "cofferdam-sessions", "node-1")), ELECTED_ONLY),
             (Create(without(published("Service", "s-new", "node-1"), "/metadata/labels")), SOMEBODY_ELSES),
+            (Create(with(published("Service", "s-new", "node-1"), "/metadata/name", json!("kubernetes"))), OTHER_NAME),
+            (
+                Create(with(published("Service", "s-new", "node-1"), "/spec/externalIPs", json!(["192.0.2.1"]))),
+                Some("spec: a session's Service"),
+            ),
+            (
+                Create(with(
+                    published("EndpointSlice", "s-new", "node-1"),
+                    "/metadata/labels/kubernetes.io~1service-name",
+                    json!("kube-dns"),
+                )),
+                Some("service-name]"),
+            ),
             (Change("Service", "foreign", touch()), SOMEBODY_ELSES),
             (Delete("Service", "foreign"), SOMEBODY_ELSES),
             (Report("one", json!({"metadata": {"labels": {"app": "x"}}})), ONE_ANNOTATION),
@@ -332,9 +354,10 @@ fn elected(scene: &Scene, holder: &Holder) {
     let network = |name| published("NetworkPolicy", name, "node-1");
     let asks = [
         (Report("two", report()), None),
-        (Delete("Pod", "two"), None),
+        (Delete("Pod", "two"), OTHER_NODE),
         (Delete("Service", "s-two"), None),
         (Change("EndpointSlice", "s-two", json!({"endpoints": []})), None),
+        (Change("EndpointSlice", "s-two", json!({"endpoints": [{"addresses": ["10.9.9.8"]}]})), OTHER_NODE),
         (Create(network("other")), ELECTED_ONLY),
         (Create(without(network("cofferdam-sessions"), "/metadata/labels")), SOMEBODY_ELSES),
         (Create(published("Service", "s-new", "node-2")), OTHER_NODE),
