@@ -11,7 +11,7 @@ RUNS :=
 SEED :=
 TARGET :=
 
-.PHONY: demo image test lint unit fuzz e2e e2e-newest e2e-oldest bench-webhook down
+.PHONY: demo image test lint unit fuzz e2e e2e-newest e2e-oldest bench-webhook bench-agent down
 
 demo:
 ifneq ($(CLUSTER),$(filter current,$(CLUSTER)))
@@ -51,6 +51,11 @@ e2e-oldest:
 bench-webhook:
 	$(CARGO) build --release --package cofferdam-webhook --package cofferdam-cluster --package cofferdam-bench
 	@$(CARGO) run --release --quiet --package cofferdam-bench
+
+# As released, so the agent too is built as it ships.
+bench-agent:
+	$(CARGO) build --release --package cofferdam-agent --package cofferdam-cluster --package cofferdam-bench
+	@$(CARGO) run --release --quiet --package cofferdam-bench -- agent address
 
 down:
 	@$(CARGO) run --quiet --package cofferdam-cluster -- --name demo down

@@ -25,7 +25,11 @@ pub struct Server {
 /// When it is not there.
 pub fn beside(name: &str) -> Result<PathBuf> {
     let program = std::env::current_exe().context("this program does not know where it is")?.with_file_name(name);
-    anyhow::ensure!(program.exists(), "{} is missing; `make bench-webhook` builds it", program.display());
+    anyhow::ensure!(
+        program.exists(),
+        "{} is missing; `make bench-webhook` and `make bench-agent` build it",
+        program.display()
+    );
     Ok(program)
 }
 
@@ -38,6 +42,15 @@ impl Server {
     pub fn start(program: &Path, arguments: &[&str], files: &Files) -> Result<Self> {
         let mut command = Command::new(program);
         command.args(arguments).arg("--tls-cert").arg(&files.chain).arg("--tls-key").arg(&files.key);
+        Self::spawn(command)
+    }
+
+    /// Starts what `command` says, and waits until it listens.
+    ///
+    /// # Errors
+    /// When it ends before it listens.
+    pub fn spawn(mut command: Command) -> Result<Self> {
+        let program = Path::new(command.get_program()).to_owned();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         let mut log = BufReader::new(child.stderr.take().context("standard error is not a pipe")?);

@@ -23,6 +23,7 @@ mod coredns;
 mod envoy;
 pub mod envoy_gateway;
 pub mod gateway;
+mod gateway_api;
 mod manifests;
 pub mod prometheus;
 mod prometheus_operator;
@@ -32,13 +33,22 @@ pub use cert_manager::CERT_MANAGER;
 pub use contour::{CONTOUR, CONTOUR_GATEWAY};
 pub use coredns::COREDNS;
 pub use envoy_gateway::ENVOY_GATEWAY;
+pub use gateway_api::GATEWAY_API;
 pub use prometheus::PROMETHEUS;
 pub use prometheus_operator::PROMETHEUS_OPERATOR_CRDS;
 pub use workload::Workload;
 
 /// Every add-on.
-pub const ALL: &[Addon] =
-    &[COREDNS, CERT_MANAGER, ENVOY_GATEWAY, CONTOUR, CONTOUR_GATEWAY, PROMETHEUS, PROMETHEUS_OPERATOR_CRDS];
+pub const ALL: &[Addon] = &[
+    COREDNS,
+    CERT_MANAGER,
+    GATEWAY_API,
+    ENVOY_GATEWAY,
+    CONTOUR,
+    CONTOUR_GATEWAY,
+    PROMETHEUS,
+    PROMETHEUS_OPERATOR_CRDS,
+];
 
 /// How long an add-on may take until it is ready, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);

@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::ErrorKind;
 
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::cluster::Cluster;
@@ -42,6 +43,9 @@ pub struct Event {
     /// What was answered.
     #[serde(default)]
     pub response_status: Option<ResponseStatus>,
+    /// When this stage was reached, by the API server's clock, to the microsecond.
+    #[serde(default)]
+    pub stage_timestamp: Option<Timestamp>,
 }
 
 /// Who asked.
@@ -123,11 +127,12 @@ mod tests {
             "user":{"username":"system:serviceaccount:cofferdam-system:agent","uid":"u",
             "extra":{"authentication.kubernetes.io/pod-name":["agent-x"]}},"sourceIPs":["10.88.0.1"],
             "objectRef":{"resource":"pods","namespace":"n","name":"p","apiVersion":"v1","subresource":"status"},
-            "responseStatus":{"metadata":{},"code":200}}"#
+            "responseStatus":{"metadata":{},"code":200},"stageTimestamp":"2026-01-02T03:04:05.000006Z"}"#
             .replace('\n', "");
         let events = events(&format!("{line}\n{}", &line[..40])).unwrap();
         assert_eq!(events.len(), 1);
         assert_eq!((events[0].pod(), events[0].code()), (Some("agent-x"), Some(200)));
+        assert_eq!(events[0].stage_timestamp, "2026-01-02T03:04:05.000006Z".parse().ok());
         let about = events[0].object_ref.as_ref().unwrap();
         assert_eq!(
             (about.api_group.as_str(), about.resource.as_str(), about.subresource.as_str()),

@@ -1,9 +1,9 @@
-//! The program behind `make bench-webhook`: measures and prints tables in Markdown.
+//! The program behind `make bench-webhook` and `make bench-agent`: measures and prints tables in Markdown.
 
 use clap::{Parser, ValueEnum};
-use cofferdam_bench::{Effort, creation, review, serving};
+use cofferdam_bench::{Effort, address, agent, creation, review, serving};
 
-/// Measures the webhook.
+/// Measures the webhook, or what it is told.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -13,6 +13,9 @@ struct Arguments {
     /// See that everything works, in seconds; the figures say nothing.
     #[arg(long)]
     smoke: bool,
+    /// The most sessions that an agent is given.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    sessions: u32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -23,6 +26,10 @@ enum Part {
     Serving,
     /// A creation on a real API server; takes root, as the test cluster does.
     Creation,
+    /// An agent against a real API server, with sessions that nobody runs; takes root.
+    Agent,
+    /// An address on a real cluster, and when the agent says that it works; takes root.
+    Address,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -33,6 +40,8 @@ fn main() -> anyhow::Result<()> {
             Part::Review => ("A review, in the process", review::run(effort)?),
             Part::Serving => ("The server, over TLS on one processor", serving::run(effort)?),
             Part::Creation => ("The creation of a pod, on a real API server", creation::run(effort)?),
+            Part::Agent => ("An agent, and the sessions of its node", agent::run(effort, arguments.sessions)?),
+            Part::Address => ("From an address that works to an agent that says so", address::run(effort)?),
         };
         println!("### {title}\n\n{measured}");
     }

@@ -8,7 +8,7 @@
 use super::chart::Chart;
 use super::manifests::Manifests;
 use super::workload::Workload;
-use super::{Addon, AddonError, Installation, Ready, Workbench, envoy, gateway};
+use super::{Addon, AddonError, Installation, Ready, Workbench, envoy, gateway, gateway_api};
 use crate::parts;
 
 /// Envoy Gateway, in the namespace `envoy-gateway-system`, and the Gateway `gateway/sessions`.
@@ -26,8 +26,6 @@ pub const DATA_PLANE: Workload = Workload {
     selector: "gateway.envoyproxy.io/owning-gateway-name=sessions,\
                gateway.envoyproxy.io/owning-gateway-namespace=gateway",
 };
-
-const GATEWAY_API: Manifests = Manifests { part: parts::GATEWAY_API, paths: &["config/crd/standard"], edits: &[] };
 
 const OWN_KINDS: Manifests =
     Manifests { part: parts::ENVOY_GATEWAY, paths: &["charts/gateway-helm/charts/crds/crds/generated"], edits: &[] };
@@ -50,7 +48,7 @@ fn prepare(workbench: &Workbench) -> Result<Installation, AddonError> {
             envoy::image(workbench)?,
         ],
         manifests: vec![
-            GATEWAY_API.read(workbench)?,
+            gateway_api::KINDS.read(workbench)?,
             OWN_KINDS.read(workbench)?,
             format!(
                 "{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}\n---\n{}",
