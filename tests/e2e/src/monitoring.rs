@@ -7,6 +7,63 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+/// What agents count, by the names of its families, without `cofferdam_agent_`.
+pub const OF_AGENTS: &[&str] = &[
+    "addresses",
+    "api_errors_total",
+    "applies_total",
+    "build_info",
+    "deleted_pods_total",
+    "events_total",
+    "leader",
+    "lost_node_brake",
+    "lost_nodes",
+    "pod_status_patches_total",
+    "policy_info",
+    "policy_last_reload_successful",
+    "policy_reloads_total",
+    "ports",
+    "probe_wait_seconds",
+    "probes_per_second_limit",
+    "probes_total",
+    "publish_seconds",
+    "queue_depth",
+    "replaced_objects_total",
+    "routes",
+    "session_address_reachable",
+    "sessions",
+    "silent_agents",
+    "slipped_through_deletions_held_total",
+    "slipped_through_pods_total",
+    "startup_seconds",
+    "swept_objects_total",
+    "watch_last_event_timestamp_seconds",
+    "watch_restarts_total",
+];
+
+/// What the webhook counts, without `cofferdam_webhook_`.
+pub const OF_THE_WEBHOOK: &[&str] = &[
+    "certificate_expiry_timestamp_seconds",
+    "certificate_reloads_total",
+    "in_flight_requests",
+    "patch_bytes",
+    "policy_info",
+    "policy_last_reload_successful",
+    "policy_reloads_total",
+    "request_duration_seconds",
+    "requests_total",
+];
+
+/// What every program of ours counts about its listeners, without the program's prefix.
+pub const OF_LISTENERS: &[&str] = &[
+    "accept_errors_total",
+    "connection_errors_total",
+    "connections_total",
+    "displaced_connections_total",
+    "open_connections",
+    "tls_handshake_failures_total",
+];
+
 /// An alert, as `alerts.yaml` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlertRule {

@@ -6,57 +6,12 @@ use std::fs;
 use std::path::Path;
 
 use cofferdam_cluster::addon::prometheus::promtool;
-use cofferdam_e2e::monitoring::{alert_rules, component, family, metrics, panel_queries, rules_file};
+use cofferdam_e2e::monitoring::{
+    OF_AGENTS, OF_THE_WEBHOOK, alert_rules, component, family, metrics, panel_queries, rules_file,
+};
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, labels_of, overlay_with, selects, text};
-
-/// What agents count, by the names of its families, without `cofferdam_agent_`.
-const OF_AGENTS: [&str; 30] = [
-    "addresses",
-    "api_errors_total",
-    "applies_total",
-    "build_info",
-    "deleted_pods_total",
-    "events_total",
-    "leader",
-    "lost_node_brake",
-    "lost_nodes",
-    "pod_status_patches_total",
-    "policy_info",
-    "policy_last_reload_successful",
-    "policy_reloads_total",
-    "ports",
-    "probe_wait_seconds",
-    "probes_per_second_limit",
-    "probes_total",
-    "publish_seconds",
-    "queue_depth",
-    "replaced_objects_total",
-    "routes",
-    "session_address_reachable",
-    "sessions",
-    "silent_agents",
-    "slipped_through_deletions_held_total",
-    "slipped_through_pods_total",
-    "startup_seconds",
-    "swept_objects_total",
-    "watch_last_event_timestamp_seconds",
-    "watch_restarts_total",
-];
-
-/// What the webhook counts, without `cofferdam_webhook_`.
-const OF_THE_WEBHOOK: [&str; 9] = [
-    "certificate_expiry_timestamp_seconds",
-    "certificate_reloads_total",
-    "in_flight_requests",
-    "patch_bytes",
-    "policy_info",
-    "policy_last_reload_successful",
-    "policy_reloads_total",
-    "request_duration_seconds",
-    "requests_total",
-];
 
 fn known() -> BTreeSet<String> {
     let of_agents = OF_AGENTS.iter().map(|name| format!("cofferdam_agent_{name}"));

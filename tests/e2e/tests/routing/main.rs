@@ -3,6 +3,7 @@
 
 mod claims;
 mod finished;
+mod metrics;
 mod objects;
 mod programs;
 mod reachable;

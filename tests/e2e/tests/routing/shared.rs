@@ -1,9 +1,9 @@
-//! The cluster that all tests of this program share: two nodes, Envoy Gateway, and Cofferdam with routing on.
+//! The cluster that all tests of this program share: two nodes, Envoy Gateway, Prometheus, and Cofferdam with routing on.
 
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, ensure};
-use cofferdam_cluster::addon::ENVOY_GATEWAY;
+use cofferdam_cluster::addon::{Addon, ENVOY_GATEWAY, PROMETHEUS, PROMETHEUS_OPERATOR_CRDS};
 use cofferdam_e2e::images::FIXTURE;
 use cofferdam_e2e::install::SYSTEM;
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
@@ -21,13 +21,14 @@ const PROFILES: &str = "profiles:
   strict: {slippedThrough: delete, scheduling: {nodeLabels: [kubernetes.io/hostname]}}
 finishedGraceSeconds: 5";
 
+const ADDONS: &[Addon] = &[ENVOY_GATEWAY, PROMETHEUS, PROMETHEUS_OPERATOR_CRDS];
+
 /// The cluster.
 pub(crate) fn stage() -> &'static Stage {
     static SHARED: OnceLock<Stage> = OnceLock::new();
     SHARED.get_or_init(|| {
         let policy = format!("{PROFILES}\nrouting: {}\n{ENVOY_GATEWAY_NETWORK}\n", through_gateway());
-        let setup =
-            Setup { name: "e2e-routing", nodes: 2, addons: &[ENVOY_GATEWAY], policy: &policy, not_ready_after: None };
+        let setup = Setup { name: "e2e-routing", nodes: 2, addons: ADDONS, policy: &policy, not_ready_after: None };
         Stage::set_up(&setup).unwrap()
     })
 }
@@ -111,18 +112,19 @@ pub(crate) fn unpublished(namespace: &TestNamespace, session: &str) {
     .unwrap();
 }
 
-/// The sum of a metric over the agents; `sample` has its labels with it.
-pub(crate) fn counted(sample: &str) -> Result<u64> {
+/// What each agent answers to whoever asks for its metrics.
+pub(crate) fn metrics_of_agents() -> Result<Vec<String>> {
     let selector = "--selector=app.kubernetes.io/component=agent";
     let names = stage().system(&["get", "pods", selector, "--output=jsonpath={.items[*].metadata.name}"])?;
+    let url = |pod: &str| format!("/api/v1/namespaces/{SYSTEM}/pods/{pod}:8080/proxy/metrics");
+    names.split_whitespace().map(|pod| stage().kubectl.run(["get", "--raw", &url(pod)])).collect()
+}
+
+/// The sum of a metric over the agents; `sample` has its labels with it.
+pub(crate) fn counted(sample: &str) -> Result<u64> {
     let prefix = format!("{sample} ");
     let mut sum = 0;
-    for pod in names.split_whitespace() {
-        let text = stage().kubectl.run([
-            "get",
-            "--raw",
-            &format!("/api/v1/namespaces/{SYSTEM}/pods/{pod}:8080/proxy/metrics"),
-        ])?;
+    for text in metrics_of_agents()? {
         let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
         sum += value.with_context(|| format!("no metric {sample}"))?.parse::<u64>()?;
     }
