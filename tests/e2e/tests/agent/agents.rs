@@ -26,6 +26,20 @@ fn metrics(stage: &Stage, agent: &str) -> Result<String> {
     stage.kubectl.run(["get", "--raw", &format!("/api/v1/namespaces/cofferdam-system/pods/{agent}:8080/proxy/metrics")])
 }
 
+/// The samples of a gauge, of one agent after the other.
+pub(crate) fn samples(stage: &Stage, gauge: &str) -> Result<Vec<(String, usize)>> {
+    let prefix = format!("cofferdam_agent_{gauge}{{");
+    let mut samples = Vec::new();
+    for agent in all(stage)? {
+        let text = metrics(stage, &agent)?;
+        for line in text.lines().filter(|line| line.starts_with(&prefix)) {
+            let (sample, value) = line.rsplit_once(' ').context("a sample has a value")?;
+            samples.push((sample.to_owned(), value.parse()?));
+        }
+    }
+    Ok(samples)
+}
+
 /// What the admin port of an agent answers at `/metrics` for a sample, `cofferdam_agent_` left out.
 pub(crate) fn metric(stage: &Stage, agent: &str, sample: &str) -> Result<String> {
     let text = metrics(stage, agent)?;

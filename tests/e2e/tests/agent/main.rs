@@ -6,6 +6,8 @@ mod agents;
 mod gateways;
 mod history;
 mod isolation;
+mod layers;
+mod many;
 mod nodes;
 mod permissions;
 mod placed;
