@@ -61,6 +61,7 @@ pub const OF_LISTENERS: &[&str] = &[
     "connections_total",
     "displaced_connections_total",
     "open_connections",
+    "panics_total",
     "tls_handshake_failures_total",
 ];
 

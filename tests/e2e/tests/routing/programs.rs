@@ -86,7 +86,7 @@ fn the_proof_is_for_the_one_probe_and_no_program_sees_or_says_it() {
     let route = namespace.json(["get", "httproute", "s-mirror-3000"]).unwrap();
     let text = |pointer: &str| route.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
     let probe = text("/spec/rules/0/matches/0/headers/0/value");
-    let proof = text("/spec/rules/0/filters/0/responseHeaderModifier/set/0/value");
+    let proof = text("/spec/rules/0/filters/1/responseHeaderModifier/set/0/value");
     let head = |headers: &str| door().ask("GET", &host, "/", headers).unwrap().head;
     assert!(head(&format!("x-cofferdam-probe: {probe}\r\n")).contains(&proof));
     for headers in
@@ -98,6 +98,8 @@ fn the_proof_is_for_the_one_probe_and_no_program_sees_or_says_it() {
     // What the program saw of that request is what came back.
     let seen = head(&format!("x-cofferdam-probe: {probe}\r\nx-seen: yes\r\n"));
     assert!(seen.contains("x-seen: yes") && seen.matches(&proof).count() == 1, "{seen}");
+    // It cannot learn what to ask for.
+    assert!(!seen.contains(&probe), "{seen}");
 }
 
 #[test]
