@@ -50,16 +50,22 @@ impl Kubectl {
         Self { program, kubeconfig: None }
     }
 
+    /// kubectl, ready for its arguments.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(kubeconfig) = &self.kubeconfig {
+            command.env("KUBECONFIG", kubeconfig);
+        }
+        command
+    }
+
     /// Runs kubectl and returns all that it printed, whether it succeeded or not.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn ask<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>, input: &str) -> Result<Answer> {
-        let mut command = Command::new(&self.program);
+        let mut command = self.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(kubeconfig) = &self.kubeconfig {
-            command.env("KUBECONFIG", kubeconfig);
-        }
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.program.display()))?;
         if let Some(mut stdin) = child.stdin.take() {
             // kubectl that ended before it read all has its own words for why.

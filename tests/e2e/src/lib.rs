@@ -12,6 +12,7 @@ pub mod kubectl;
 pub mod monitoring;
 pub mod namespace;
 pub mod permissions;
+pub mod port_forward;
 pub mod proof;
 pub mod routing;
 pub mod stage;

@@ -73,6 +73,12 @@ impl Door {
         Self(port)
     }
 
+    /// At a port of this machine's loopback.
+    #[must_use]
+    pub fn on(port: u16) -> Self {
+        Self(port)
+    }
+
     /// The port of this machine's loopback.
     #[must_use]
     pub fn port(&self) -> u16 {

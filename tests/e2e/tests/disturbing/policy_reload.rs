@@ -20,6 +20,9 @@ const STRICT: &str = "profiles:\n  default:\n    images:\n      allowed: [\"coff
 fn change_policy(stage: &Stage, text: &str) {
     let patch = json!({"data": {"policy.yaml": text}}).to_string();
     stage.system(&["patch", "configmap/cofferdam-policy", "--type=merge", "--patch", &patch]).unwrap();
+    // A kubelet looks at the volumes of a pod that changes at once, and at others once in a while.
+    let mark = format!("cofferdam.test/policy-length={}", text.len());
+    stage.system(&["annotate", "pods", REPLICAS, "--overwrite", &mark]).unwrap();
 }
 
 /// Waits until every replica says that of its policy.

@@ -2,6 +2,8 @@
 
 use cofferdam_e2e::images::{JAVA, NGINX, NODE, PYTHON, SHELL};
 use cofferdam_e2e::namespace::{Sessions, TestNamespace};
+use cofferdam_e2e::port_forward::PortForward;
+use cofferdam_e2e::stage::Stage;
 use serde_json::{Value, json};
 
 use crate::session::{MIB, assert_hardened, namespace};
@@ -26,7 +28,9 @@ fn served(namespace: &TestNamespace, container: Value, port: u16, volumes: &Valu
     assert_hardened(&created.pod);
     assert_eq!(created.warnings, Vec::<String>::new());
     namespace.ready("web").unwrap();
-    namespace.run(["get", "--raw", &format!("/api/v1/namespaces/{}/pods/web:{port}/proxy/", namespace.name())]).unwrap()
+    // Through the kubelet: to the API server, on another node, the network policy of sessions is shut.
+    let forward = PortForward::to(&Stage::shared().kubectl, namespace.name(), "web", port).unwrap();
+    forward.door().get("localhost").unwrap().body
 }
 
 #[test]
