@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::agents::samples;
 
 /// How many. Two nodes hold 220 pods, by their kubelets' default, and a busy machine starts some of them in a second.
-const MANY: usize = 100;
+const MANY: usize = 200;
 
 /// What counts sessions as they are now.
 const GAUGES: [&str; 4] = ["sessions", "routes", "ports", "addresses"];
