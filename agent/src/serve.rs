@@ -279,7 +279,9 @@ async fn farewell(stop: &Stop) {
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
-    tracing::info!(%address, "listening");
+    let failed = |source| ServeError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    // Port 0 was any free one.
+    tracing::info!(address = %listener.local_addr().map_err(failed)?, "listening");
     Ok(listener)
 }

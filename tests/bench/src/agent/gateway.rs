@@ -79,11 +79,15 @@ async fn announce(client: &Client, address: SocketAddr) -> Result<()> {
         Api::namespaced_with(client.clone(), "cofferdam-system", &kind("Gateway", "gateways"));
     let classes: Api<DynamicObject> = Api::all_with(client.clone(), &kind("GatewayClass", "gatewayclasses"));
     let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "GatewayClass",
         "metadata": {"name": "bench"},
         "spec": {"controllerName": "cofferdam.test/bench"},
     });
     classes.create(&PostParams::default(), &serde_json::from_value(class)?).await?;
     let gateway = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
         "metadata": {"name": "bench"},
         "spec": {
             "gatewayClassName": "bench",
