@@ -52,7 +52,7 @@ pub fn desired(
     let (Some(id), Some(address), Ok(ports)) = (&session.id, session.address, &session.ports) else {
         return Vec::new();
     };
-    if ports.is_empty() || !session.phase.is_live() || !session.findings.is_empty() {
+    if ports.is_empty() || !session.is_publishable() {
         return Vec::new();
     }
     let whose = Whose { session, id, node };

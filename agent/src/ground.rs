@@ -1,7 +1,7 @@
 //! What routes stand on: the policy, the layer that it comes to in this cluster, and the Gateways that are parents.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cofferdam_model::policy::{Policy, Routing, RoutingMode};
@@ -14,16 +14,11 @@ use tokio::time::timeout;
 use crate::cluster::{Cluster, Resource, Selection};
 use crate::layer::{self, GatewayClass, IngressClass, Layer, LayerError, Surroundings};
 use crate::metrics::Watches;
+use crate::objects::GATEWAY_GROUP;
 use crate::probe::Tls;
 use crate::verdict::Known;
-use crate::watch::{Change, follow};
+use crate::watch::{Change, Collected, follow};
 use crate::world::World;
-
-/// Gateway API's group.
-pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
-
-/// Gateways and their classes are served in this version since Gateway API 1.0.
-const GATEWAYS: &str = "gateway.networking.k8s.io/v1";
 
 /// Kinds may be installed later than we are.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -173,7 +168,7 @@ pub async fn keep(
 
 /// The ground as far as it was seen; nothing before all that the layer depends on was asked for.
 fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Option<Ground> {
-    let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sights = lock(sights);
     let class = match &sights.gateways {
         Parents::Read(gateways) => {
             let named = gateways.values().next().and_then(|gateway| gateway["spec"]["gatewayClassName"].as_str());
@@ -211,7 +206,7 @@ async fn discover(cluster: Cluster, sights: Arc<Mutex<Sights>>, changed: Arc<Not
                     pause = LOOK_RARELY;
                 }
                 tell(&versions);
-                let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut sights = lock(&sights);
                 if sights.surroundings.gateway_versions.as_ref() != Some(&versions) {
                     sights.surroundings.gateway_versions = Some(versions);
                     changed.notify_one();
@@ -233,36 +228,20 @@ fn ingress_classes(
 ) {
     let resource = Resource::of("ingressclasses", "networking.k8s.io/v1");
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
-    let mut classes: HashMap<String, IngressClass> = HashMap::new();
-    let mut is_listing = false;
+    let mut classes: Collected<IngressClass> = Collected::default();
     collect(tasks, cluster, watches, resource, Selection::default(), move |change| {
-        match change {
-            Change::Begun => {
-                classes.clear();
-                is_listing = true;
-            }
-            Change::Seen(object) => {
-                let name = name(&object);
-                let mark = &object["metadata"]["annotations"]["ingressclass.kubernetes.io/is-default-class"];
-                classes.insert(name.clone(), IngressClass { name, is_default: mark == "true" });
-            }
-            Change::Gone(object) => drop(classes.remove(&name(&object))),
-            Change::Listed => is_listing = false,
-            Change::Readable => {}
-            Change::Unreadable(_) => {
-                let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
-                sights.has_asked_for_classes = true;
-                return changed.notify_one();
-            }
-        }
-        if is_listing {
+        let is_unreadable = matches!(change, Change::Unreadable(_));
+        let is_other = classes.take(change, |object| (name(&object), ingress_class(&object)));
+        if !is_unreadable && !is_other {
             return;
         }
-        let mut all: Vec<IngressClass> = classes.values().cloned().collect();
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sights = lock(&sights);
         sights.has_asked_for_classes = true;
-        sights.surroundings.ingress_classes = Some(all);
+        if is_other {
+            let mut all: Vec<IngressClass> = classes.all().values().cloned().collect();
+            all.sort_by(|one, other| one.name.cmp(&other.name));
+            sights.surroundings.ingress_classes = Some(all);
+        }
         changed.notify_one();
     });
 }
@@ -275,46 +254,20 @@ fn gateways(
     changed: &Arc<Notify>,
     selection: Selection,
 ) {
-    let (its_sights, its_changed) = (Arc::clone(sights), Arc::clone(changed));
-    let mut gateways: HashMap<String, Value> = HashMap::new();
-    let mut is_listing = false;
-    collect(tasks, cluster, watches, Resource::of("gateways", GATEWAYS), selection, move |change| {
-        match change {
-            Change::Begun => {
-                gateways.clear();
-                is_listing = true;
+    let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
+    let mut gateways: Collected<Value> = Collected::default();
+    collect(tasks, cluster, watches, gateway_api("gateways"), selection, move |change| {
+        if matches!(change, Change::Unreadable(_)) {
+            let mut sights = lock(&sights);
+            // What was read stays: a connection that broke says nothing of the Gateway.
+            if sights.gateways == Parents::NotAsked {
+                sights.gateways = Parents::Unreadable;
             }
-            Change::Seen(mut object) => {
-                let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-                let generation = object["metadata"]["generation"].take();
-                // Nothing of it may change with every route that is attached: all sessions look again when it does.
-                for listener in object["status"]["listeners"].as_array_mut().into_iter().flatten() {
-                    let count = listener["attachedRoutes"].as_u64().unwrap_or_default();
-                    listener["attachedRoutes"] = count.min(1).into();
-                }
-                object["metadata"] = serde_json::json!({"generation": generation, "namespace": namespace});
-                gateways.insert(namespace, object);
-            }
-            Change::Gone(object) => {
-                gateways.remove(object["metadata"]["namespace"].as_str().unwrap_or_default());
-            }
-            Change::Listed => is_listing = false,
-            Change::Readable => return,
-            Change::Unreadable(_) => {
-                let mut sights = its_sights.lock().unwrap_or_else(PoisonError::into_inner);
-                // What was read stays: a connection that broke says nothing of the Gateway.
-                if sights.gateways == Parents::NotAsked {
-                    sights.gateways = Parents::Unreadable;
-                }
-                return its_changed.notify_one();
-            }
+            changed.notify_one();
+        } else if gateways.take(change, gateway) {
+            lock(&sights).gateways = Parents::Read(gateways.all().clone());
+            changed.notify_one();
         }
-        // What was there stays until a list is over: a parent that only seems missing would be told.
-        if is_listing {
-            return;
-        }
-        its_sights.lock().unwrap_or_else(PoisonError::into_inner).gateways = Parents::Read(gateways.clone());
-        its_changed.notify_one();
     });
 }
 
@@ -326,15 +279,15 @@ fn gateway_classes(
     changed: &Arc<Notify>,
 ) {
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
-    let resource = Resource::of("gatewayclasses", GATEWAYS);
-    collect(tasks, cluster, watches, resource, Selection::default(), move |change| {
-        let mut sights = sights.lock().unwrap_or_else(PoisonError::into_inner);
-        match change {
-            Change::Seen(object) => drop(sights.gateway_classes.insert(name(&object), gateway_class(&object))),
-            Change::Gone(object) => drop(sights.gateway_classes.remove(&name(&object))),
-            Change::Listed | Change::Unreadable(_) => sights.has_asked_for_gateway_classes = true,
-            Change::Begun | Change::Readable => return,
+    let mut classes: Collected<GatewayClass> = Collected::default();
+    collect(tasks, cluster, watches, gateway_api("gatewayclasses"), Selection::default(), move |change| {
+        let is_unreadable = matches!(change, Change::Unreadable(_));
+        if !classes.take(change, |object| (name(&object), gateway_class(&object))) && !is_unreadable {
+            return;
         }
+        let mut sights = lock(&sights);
+        sights.has_asked_for_gateway_classes = true;
+        sights.gateway_classes.clone_from(classes.all());
         changed.notify_one();
     });
 }
@@ -351,8 +304,36 @@ fn collect(
     tasks.spawn(async move { follow(cluster, resource, selection, watches, &Notify::new(), tell).await });
 }
 
+/// Of a group that is served in this version since Gateway API 1.0.
+fn gateway_api(name: &'static str) -> Resource {
+    Resource::of(name, &format!("{GATEWAY_GROUP}/v1"))
+}
+
+/// What is there is whole after any panic.
+fn lock(sights: &Mutex<Sights>) -> MutexGuard<'_, Sights> {
+    sights.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn name(object: &Value) -> String {
     object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+fn ingress_class(object: &Value) -> IngressClass {
+    let mark = &object["metadata"]["annotations"]["ingressclass.kubernetes.io/is-default-class"];
+    IngressClass { name: name(object), is_default: mark == "true" }
+}
+
+/// A Gateway by its namespace, without what changes with every route that is attached: all sessions look again when it
+/// changes.
+fn gateway(mut object: Value) -> (String, Value) {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+    let generation = object["metadata"]["generation"].take();
+    for listener in object["status"]["listeners"].as_array_mut().into_iter().flatten() {
+        let count = listener["attachedRoutes"].as_u64().unwrap_or_default();
+        listener["attachedRoutes"] = count.min(1).into();
+    }
+    object["metadata"] = serde_json::json!({"generation": generation, "namespace": namespace});
+    (namespace, object)
 }
 
 fn gateway_class(object: &Value) -> GatewayClass {

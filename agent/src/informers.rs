@@ -116,11 +116,7 @@ impl Informers {
             match change {
                 Change::Begun => seen.clear(),
                 Change::Seen(object) => {
-                    let membership = match object["metadata"]["labels"][keys::SESSIONS].as_str() {
-                        Some("enforced") => Membership::Enforced,
-                        Some("warn") => Membership::Exempt,
-                        _ => Membership::Other,
-                    };
+                    let membership = Membership::of_label(object["metadata"]["labels"][keys::SESSIONS].as_str());
                     if namespaces.set(&name(&object), membership) {
                         relist.notify_one();
                     }

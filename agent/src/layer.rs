@@ -124,6 +124,14 @@ fn auto(routing: &Routing, surroundings: &Surroundings) -> Result<Layer, LayerEr
 /// What to do where nothing is configured.
 const SET_ONE: &str = "set `routing.gateway.name` or `routing.ingress.className`";
 
+/// Of the versions of `HTTPRoute` that are served, with the group's own preference first, the one that is used (contract
+/// RTE-06).
+#[must_use]
+pub fn preferred(served: &[String]) -> Option<&String> {
+    let has = |version: &str| served.iter().find(|served| *served == version);
+    has("v1").or_else(|| has("v1beta1")).or_else(|| served.first())
+}
+
 fn gateway(routing: &Routing, parent: &ParentGateway, surroundings: &Surroundings) -> Result<Layer, LayerError> {
     if routing.ingress_tls_secret.is_some() {
         // It would be ignored: plain text below a policy that reads as TLS.
@@ -134,8 +142,7 @@ fn gateway(routing: &Routing, parent: &ParentGateway, surroundings: &Surrounding
     let Some(versions) = &surroundings.gateway_versions else {
         return Err(ambiguous("it could not be asked which versions of Gateway API are served; it is asked again"));
     };
-    let has = |version: &str| versions.iter().find(|served| *served == version);
-    let Some(version) = has("v1").or_else(|| has("v1beta1")).or_else(|| versions.first()) else {
+    let Some(version) = preferred(versions) else {
         return Err(invalid(
             "`routing.gateway.name` is set and no HTTPRoutes are served; install Gateway API, or remove it",
         ));

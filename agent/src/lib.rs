@@ -10,7 +10,7 @@
 //! What decides is pure: [`session`], [`layer`], [`desired`](mod@desired), [`plan`](mod@plan),
 //! [`verdict`](mod@verdict), [`report`](mod@report). What does is thin:
 //!
-//! * [`cluster`]: the API server; [`watch`]: a list, then a watch, for ever; [`informers`]: what is watched;
+//! * [`cluster`]: the API server; [`backoff`]: pauses between attempts; [`watch`]: a list, then a watch, for ever; [`informers`]: what is watched;
 //! * [`world`]: what is known of the node; [`ground`]: policy, routing layer, Gateways;
 //! * [`work`]: one task for each session; [`probe`]: whether ports and addresses work; [`events`], [`metrics`];
 //! * [`elected`]: what one agent does for all.
@@ -25,6 +25,7 @@ use cofferdam_runtime::stop::Stop;
 use cofferdam_runtime::{logs, panics};
 
 mod args;
+pub mod backoff;
 pub mod cluster;
 mod config;
 pub mod desired;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cofferdam_policy_file::Outcome as Reload;
+use cofferdam_policy_file::PolicyMetrics;
 use prometheus::core::Collector;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -77,9 +77,8 @@ pub struct Metrics {
     deletions_held: IntCounter,
     deleted: IntCounterVec,
     queue: IntGauge,
-    policy: IntGaugeVec,
-    policy_reloads: IntCounterVec,
-    policy_last_reload_successful: IntGauge,
+    /// Those of the policy.
+    pub policy: PolicyMetrics,
 }
 
 /// Those of the watches; clones share them.
@@ -156,20 +155,11 @@ impl Metrics {
             )?,
             deleted: counters("deleted_pods_total", "Pods that the agent deleted, and why.", &["reason"])?,
             queue: IntGauge::new("queue_depth", "Sessions that wait for their turn.")?,
-            policy: IntGaugeVec::new(Opts::new("policy_info", "Always 1; which policy is in force."), &["digest"])?,
-            policy_reloads: counters(
-                "policy_reloads_total",
-                "Looks at a changed policy file: swapped, or failed, when the last good policy stays.",
-                &["outcome"],
-            )?,
-            policy_last_reload_successful: IntGauge::new(
-                "policy_last_reload_successful",
-                "Whether the policy file held a policy when it was last looked at.",
-            )?,
+            policy: PolicyMetrics::register(registry, policy_digest)?,
             watches,
         };
-        metrics.begin(policy_digest);
-        let collectors: [Box<dyn Collector>; 15] = [
+        metrics.begin();
+        let collectors: [Box<dyn Collector>; 12] = [
             Box::new(metrics.watches.last_event.clone()),
             Box::new(metrics.watches.restarts.clone()),
             Box::new(metrics.startup.clone()),
@@ -182,21 +172,13 @@ impl Metrics {
             Box::new(metrics.deletions_held.clone()),
             Box::new(metrics.deleted.clone()),
             Box::new(metrics.queue.clone()),
-            Box::new(metrics.policy.clone()),
-            Box::new(metrics.policy_reloads.clone()),
-            Box::new(metrics.policy_last_reload_successful.clone()),
         ];
         collectors.into_iter().try_for_each(|collector| registry.register(collector))?;
         Ok(metrics)
     }
 
     /// Every series is there from the start, at zero, so that a rate sees the first increase.
-    fn begin(&self, policy_digest: &str) {
-        self.policy_in_force(policy_digest);
-        self.policy_last_reload_successful.set(1);
-        for outcome in ["swapped", "failed"] {
-            self.policy_reloads.with_label_values(&[outcome]);
-        }
+    fn begin(&self) {
         for stage in Stage::ALL {
             self.startup.with_label_values(&[stage.as_str()]);
         }
@@ -278,23 +260,6 @@ impl Metrics {
     pub fn queued(&self) -> Queued {
         self.queue.inc();
         Queued(self.queue.clone())
-    }
-
-    /// The policy of that digest is in force, and no other.
-    pub fn policy_in_force(&self, digest: &str) {
-        self.policy.reset();
-        self.policy.with_label_values(&[digest]).set(1);
-    }
-
-    /// Somebody looked at the policy's file.
-    pub fn policy_looked_at(&self, outcome: Reload) {
-        self.policy_last_reload_successful.set(i64::from(outcome != Reload::Kept));
-        let label = match outcome {
-            Reload::Unchanged => return,
-            Reload::Swapped => "swapped",
-            Reload::Kept => "failed",
-        };
-        self.policy_reloads.with_label_values(&[label]).inc();
     }
 }
 

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::cluster::Resource;
-use crate::ground::GATEWAY_GROUP;
+
+/// Gateway API's group.
+pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
 /// Their kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

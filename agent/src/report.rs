@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cofferdam_model::endpoints::Endpoints;
 use cofferdam_model::policy::Routing;
 
 use crate::layer::{Layer, LayerError};
@@ -56,15 +57,15 @@ pub enum Hindrance {
 pub struct Report {
     /// The four conditions, in a fixed order.
     pub conditions: Vec<Condition>,
-    /// The annotation's text.
-    pub endpoints: String,
+    /// What the annotation says.
+    pub endpoints: Endpoints,
 }
 
 /// What the facts come to.
 #[must_use]
 pub fn report(facts: &Facts<'_>) -> Report {
     let conditions = ConditionType::ALL.iter().map(|type_| condition(facts, *type_)).collect();
-    Report { conditions, endpoints: endpoints::annotation(facts) }
+    Report { conditions, endpoints: endpoints::endpoints(facts) }
 }
 
 fn condition(facts: &Facts<'_>, type_: ConditionType) -> Condition {

@@ -1,22 +1,19 @@
 //! The life of the agent: from its first list to the release of the Lease.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cofferdam_model::policy::Policy;
 use cofferdam_policy_file::{Outcome as Reload, Reloader};
 use cofferdam_runtime::admin;
-use cofferdam_runtime::http::{Counts, Limits, Phases, Server};
+use cofferdam_runtime::http::{BindError, Counts, Limits, Phases, Server, bind};
 use cofferdam_runtime::metrics::Metrics as Registry;
 use cofferdam_runtime::ready::{Gate, Readiness};
 use cofferdam_runtime::stop::Stop;
-use tokio::net::TcpListener;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::cluster::{self, Cluster};
@@ -25,6 +22,7 @@ use crate::elected;
 use crate::events::{Events, Tone};
 use crate::ground::{self, Ground};
 use crate::informers::{Informers, Namespaces};
+use crate::layer;
 use crate::metrics::Metrics;
 use crate::objects::Kind;
 use crate::probe::Prober;
@@ -42,13 +40,8 @@ pub(crate) enum ServeError {
     #[error("the operating system does not let the program start")]
     Runtime(#[source] io::Error),
     /// The port cannot be had.
-    #[error("cannot listen on {address}; is the port taken?")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] BindError),
     /// No way to the API server is configured.
     #[error("the API server cannot be found; run in a pod with a service account, or set KUBECONFIG")]
     NoCluster(#[source] kube::config::InferConfigError),
@@ -79,21 +72,23 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let gates = [readiness.gate("pods"), readiness.gate("objects"), readiness.gate("layer")];
     let admin = Server { tls: None, limits: Limits::default(), counts: counts.of("admin"), phases: Phases::default() };
     let phases = admin.phases.clone();
-    let listener = bind(config.admin_listen).await?;
+    let (listener, address) = bind(config.admin_listen).await?;
+    tracing::info!(%address, "listening");
     let its_readiness = readiness.clone();
     let admin = tokio::spawn(
         admin.serve(listener, move |request| std::future::ready(admin::answer(&request, &its_readiness, &registry))),
     );
 
     let events = Events::begin(cluster.clone(), metrics.clone(), &config.pod);
-    let policy = Arc::new(ArcSwap::from_pointee(config.policy.clone()));
+    let policies = Reloader::new(config.policy_source.clone(), config.installation.clone(), config.policy.clone());
+    let policy = policies.current();
     let world = Arc::new(World::new(Ground::default()));
     let crew =
         Crew::new(Arc::clone(&world), cluster.clone(), metrics.clone(), events.clone(), config.node.clone(), prober);
     let parts = Parts { config: &config, cluster: &cluster, metrics: &metrics, world: &world, policy: &policy };
     let mut tasks = JoinSet::new();
     let changed = parts.follow(&mut tasks, crew, gates);
-    parts.reload(&mut tasks, readiness.clone(), events, changed);
+    parts.reload(&mut tasks, policies, readiness.clone(), events, changed);
     let mut elected = pin!(parts.elected(elected_metrics, stop.clone()));
 
     let ended = tokio::select! {
@@ -173,22 +168,24 @@ impl Parts<'_> {
         let (policy, mut gate) = (Arc::clone(self.policy), Some(gate));
         async move {
             // Routes of Gateway API are watched from when they are known to be served, and then for ever.
-            let (routes, has_routes) = (Arc::new(Notify::new()), AtomicBool::new(false));
-            let version = Arc::new(ArcSwap::from_pointee(String::new()));
-            let (told, its_version) = (Arc::clone(&routes), Arc::clone(&version));
-            let tell: ground::Served = Arc::new(move |versions: &[String]| {
-                // As the layer chooses.
-                let known = ["v1", "v1beta1"].into_iter().find(|known| versions.iter().any(|version| version == known));
-                let Some(served) = known.or_else(|| versions.first().map(String::as_str)) else { return };
-                if !has_routes.swap(true, Ordering::Relaxed) {
-                    its_version.store(Arc::new(served.to_owned()));
-                    told.notify_one();
-                }
+            let (version, mut known) = watch::channel(None);
+            let tell: ground::Served = Arc::new(move |served: &[String]| {
+                version.send_if_modified(|version| {
+                    let is_first = version.is_none();
+                    if is_first {
+                        *version = layer::preferred(served).cloned();
+                    }
+                    is_first && version.is_some()
+                });
             });
             let its_informers = informers.clone();
             let watched = async move {
-                routes.notified().await;
-                its_informers.objects(Kind::HttpRoute, &version.load_full(), None).await;
+                let version = match known.wait_for(Option::is_some).await {
+                    Ok(version) => version.clone().unwrap_or_default(),
+                    // Whoever would tell is gone, and the agent with it.
+                    Err(_) => return,
+                };
+                its_informers.objects(Kind::HttpRoute, &version, None).await;
             };
             let kept = async move {
                 loop {
@@ -212,18 +209,21 @@ impl Parts<'_> {
     }
 
     /// Takes up a policy that has changed, and says so when one does not load.
-    fn reload(&self, tasks: &mut JoinSet<()>, readiness: Readiness, events: Events, changed: Arc<Notify>) {
-        let Config { policy, policy_source, installation, policy_poll, pod, .. } = self.config.clone();
-        let (metrics, current) = (self.metrics.clone(), Arc::clone(self.policy));
-        let reloader = Reloader::new(policy_source, installation.clone(), policy);
-        let its = reloader.current();
+    fn reload(
+        &self,
+        tasks: &mut JoinSet<()>,
+        policies: Reloader,
+        readiness: Readiness,
+        events: Events,
+        changed: Arc<Notify>,
+    ) {
+        let Config { installation, policy_poll, pod, .. } = self.config.clone();
+        let (metrics, policy) = (self.metrics.clone(), Arc::clone(self.policy));
         let mut is_broken = false;
-        tasks.spawn(reloader.run(policy_poll, move |outcome| {
-            metrics.policy_looked_at(outcome);
+        tasks.spawn(policies.run(policy_poll, move |outcome| {
+            metrics.policy.looked_at(outcome);
             if outcome == Reload::Swapped {
-                let policy = its.load_full();
-                metrics.policy_in_force(policy.digest());
-                current.store(policy);
+                metrics.policy.in_force(policy.load().digest());
                 changed.notify_one();
             }
             readiness.degraded("policy", outcome == Reload::Kept);
@@ -276,12 +276,4 @@ async fn objects_of(informers: Informers, gate: Gate, listed: Arc<Notify>) {
 async fn farewell(stop: &Stop) {
     stop.draining().await;
     tokio::time::sleep(FAREWELL).await;
-}
-
-async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    let failed = |source| ServeError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    // Port 0 was any free one.
-    tracing::info!(address = %listener.local_addr().map_err(failed)?, "listening");
-    Ok(listener)
 }

@@ -22,6 +22,18 @@ pub enum Membership {
     Exempt,
 }
 
+impl Membership {
+    /// By the label `cofferdam.dev/sessions` of the namespace.
+    #[must_use]
+    pub fn of_label(label: Option<&str>) -> Self {
+        match label {
+            Some("enforced") => Self::Enforced,
+            Some("warn") => Self::Exempt,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// A session, and what is only of use while it starts or ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
@@ -77,6 +89,14 @@ pub struct Session {
     pub finished_grace_seconds: Option<u32>,
     /// What was last written about it.
     pub told: Told,
+}
+
+impl Session {
+    /// Whether anything of it may be published: one that slipped through never is.
+    #[must_use]
+    pub fn is_publishable(&self) -> bool {
+        self.phase.is_live() && self.findings.is_empty() && self.id.is_some() && self.address.is_some()
+    }
 }
 
 /// How far a pod is.

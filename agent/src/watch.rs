@@ -11,8 +11,13 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::backoff::Backoff;
 use crate::cluster::{Class, Cluster, Failed, Resource, Selection};
 use crate::metrics::Watches;
+
+mod collected;
+
+pub use collected::Collected;
 
 /// Objects of one page: one may have more than a megabyte, and a page is in memory three times while it is read.
 const PAGE: u32 = 25;
@@ -184,25 +189,27 @@ async fn watch(
 }
 
 /// Attempts that failed in a row, and whether that was told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Failures {
-    in_a_row: u32,
+    backoff: Backoff,
     is_told: bool,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self { backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE), is_told: false }
+    }
 }
 
 impl Failures {
     /// One more: whether it is the first, and how long to wait before the next attempt.
     fn another(&mut self) -> (bool, Duration) {
-        let first = self.in_a_row == 0;
-        let pause = SHORTEST_PAUSE.saturating_mul(1 << self.in_a_row.min(10)).min(LONGEST_PAUSE);
-        self.in_a_row = self.in_a_row.saturating_add(1);
-        // So that the agents of a cluster do not come all at once.
-        (first, pause.mul_f64(0.5 + fastrand::f64() / 2.0))
+        (self.backoff.failures() == 0, self.backoff.failed())
     }
 
     /// Something came: the next failure is a first one.
     fn over(&mut self) {
-        self.in_a_row = 0;
+        self.backoff.over();
     }
 
     /// The API server lets it be read: whether the opposite had been told.

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use cofferdam_certs::Outcome as Renewal;
-use cofferdam_policy_file::Outcome as Reload;
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use cofferdam_policy_file::PolicyMetrics;
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry};
 
 use crate::admit::{Entry, Outcome};
 
@@ -23,9 +23,8 @@ pub struct Metrics {
     patch_bytes: Histogram,
     certificate_expiry: IntGauge,
     certificate_reloads: IntCounterVec,
-    policy: IntGaugeVec,
-    policy_reloads: IntCounterVec,
-    policy_last_reload_successful: IntGauge,
+    /// Those of the policy.
+    pub policy: PolicyMetrics,
 }
 
 impl Metrics {
@@ -56,21 +55,8 @@ impl Metrics {
                 ),
                 &["outcome"],
             )?,
-            policy: IntGaugeVec::new(Opts::new("policy_info", "Always 1; which policy is in force."), &["digest"])?,
-            policy_reloads: IntCounterVec::new(
-                Opts::new(
-                    "policy_reloads_total",
-                    "Looks at a changed policy file: swapped, or failed, when the last good policy stays.",
-                ),
-                &["outcome"],
-            )?,
-            policy_last_reload_successful: IntGauge::new(
-                "policy_last_reload_successful",
-                "Whether the policy file held a policy when it was last looked at.",
-            )?,
+            policy: PolicyMetrics::register(registry, policy_digest)?,
         };
-        metrics.policy_in_force(policy_digest);
-        metrics.policy_last_reload_successful.set(1);
         for entry in Entry::ALL.into_iter().map(|(_, entry)| Some(entry)).chain([None]) {
             let [webhook, scope] = Entry::words(entry);
             metrics.seconds.with_label_values(&[webhook, scope]);
@@ -80,7 +66,6 @@ impl Metrics {
         }
         for outcome in ["swapped", "failed"] {
             metrics.certificate_reloads.with_label_values(&[outcome]);
-            metrics.policy_reloads.with_label_values(&[outcome]);
         }
         registry.register(Box::new(metrics.requests.clone()))?;
         registry.register(Box::new(metrics.seconds.clone()))?;
@@ -88,9 +73,6 @@ impl Metrics {
         registry.register(Box::new(metrics.patch_bytes.clone()))?;
         registry.register(Box::new(metrics.certificate_expiry.clone()))?;
         registry.register(Box::new(metrics.certificate_reloads.clone()))?;
-        registry.register(Box::new(metrics.policy.clone()))?;
-        registry.register(Box::new(metrics.policy_reloads.clone()))?;
-        registry.register(Box::new(metrics.policy_last_reload_successful.clone()))?;
         Ok(metrics)
     }
 
@@ -120,23 +102,6 @@ impl Metrics {
             Renewal::Kept => "failed",
         };
         self.certificate_reloads.with_label_values(&[label]).inc();
-    }
-
-    /// The policy of that digest is in force, and no other.
-    pub fn policy_in_force(&self, digest: &str) {
-        self.policy.reset();
-        self.policy.with_label_values(&[digest]).set(1);
-    }
-
-    /// Somebody looked at the policy's file.
-    pub fn policy_looked_at(&self, outcome: Reload) {
-        self.policy_last_reload_successful.set(i64::from(outcome != Reload::Kept));
-        let label = match outcome {
-            Reload::Unchanged => return,
-            Reload::Swapped => "swapped",
-            Reload::Kept => "failed",
-        };
-        self.policy_reloads.with_label_values(&[label]).inc();
     }
 }
 

@@ -2,18 +2,16 @@
 
 use std::future::ready;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cofferdam_certs::{ReloadError, Reloader, server_config};
 use cofferdam_policy_file::Outcome as Reload;
 use cofferdam_runtime::admin;
-use cofferdam_runtime::http::{Counts, Drained, Limits, Phases, Server};
+use cofferdam_runtime::http::{BindError, Counts, Drained, Limits, Phases, Server, bind};
 use cofferdam_runtime::metrics::Metrics as Registry;
 use cofferdam_runtime::ready::Readiness;
 use cofferdam_runtime::stop::Stop;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::admit::Admission;
@@ -31,13 +29,8 @@ pub(crate) enum ServeError {
     #[error("the operating system does not let the program start")]
     Runtime(#[source] io::Error),
     /// A port cannot be had.
-    #[error("cannot listen on {address}; is the port taken?")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] BindError),
     /// Certificate or key cannot be served.
     #[error(transparent)]
     Certificate(#[from] ReloadError),
@@ -117,9 +110,9 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     }));
     let its_readiness = readiness.clone();
     let policy_changes = tokio::spawn(policies.run(policy_poll, move |outcome| {
-        metrics.policy_looked_at(outcome);
+        metrics.policy.looked_at(outcome);
         if outcome == Reload::Swapped {
-            metrics.policy_in_force(policy.load().digest());
+            metrics.policy.in_force(policy.load().digest());
         }
         its_readiness.degraded("policy", outcome == Reload::Kept);
     }));
@@ -177,11 +170,4 @@ async fn live(
     }
     tracing::info!("drained");
     Ok(())
-}
-
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |source| ServeError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
 }

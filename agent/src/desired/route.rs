@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 
 use super::metadata::Whose;
 use super::{Proof, Wanted};
-use crate::objects::{Kind, name, route_name};
+use crate::objects::{GATEWAY_GROUP, Kind, name, route_name};
 
 /// The request header by which a probe reaches the rule that proves who answers.
 pub const PROBE_HEADER: &str = "x-cofferdam-probe";
 
-/// The response header that only that rule sets.
+/// The response header that only that rule sets. A program that sends back whatever headers it gets knows neither this name
+/// nor its value.
 pub const PROOF_HEADER: &str = "x-cofferdam-proof";
 
 /// The route of one port: hostnames belong to a whole route, so ports cannot share one (contract RTE-13). What a controller
@@ -25,7 +26,7 @@ pub(super) fn http_route(
 ) -> Wanted {
     let name = route_name(whose.id.as_str(), port);
     let mut parent_ref = json!({
-        "group": "gateway.networking.k8s.io",
+        "group": GATEWAY_GROUP,
         "kind": "Gateway",
         "name": parent.name,
         "namespace": parent.namespace.as_ref().unwrap_or(&whose.session.namespace),
@@ -48,7 +49,7 @@ pub(super) fn http_route(
         rules.insert(0, proving);
     }
     let object = json!({
-        "apiVersion": format!("gateway.networking.k8s.io/{version}"),
+        "apiVersion": format!("{GATEWAY_GROUP}/{version}"),
         "kind": "HTTPRoute",
         "metadata": whose.metadata(&name),
         "spec": { "parentRefs": [parent_ref], "hostnames": [host], "rules": rules },

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use cofferdam_model::keys::{NODE, SESSION};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::objects::GATEWAY_GROUP;
+
 /// A kind of object that agents make for sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resource {
@@ -21,12 +23,7 @@ pub(super) struct Resource {
 pub(super) const RESOURCES: [Resource; 4] = [
     Resource { group: "", versions: &["v1"], kind: "Service", plural: "services" },
     Resource { group: "discovery.k8s.io", versions: &["v1"], kind: "EndpointSlice", plural: "endpointslices" },
-    Resource {
-        group: "gateway.networking.k8s.io",
-        versions: &["v1", "v1beta1"],
-        kind: "HTTPRoute",
-        plural: "httproutes",
-    },
+    Resource { group: GATEWAY_GROUP, versions: &["v1", "v1beta1"], kind: "HTTPRoute", plural: "httproutes" },
     Resource { group: "networking.k8s.io", versions: &["v1"], kind: "Ingress", plural: "ingresses" },
 ];
 

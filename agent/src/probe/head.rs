@@ -17,18 +17,12 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use crate::desired::Proof;
+use crate::desired::{PROBE_HEADER, PROOF_HEADER, Proof};
 use crate::probe::port::{self, Dial};
 use crate::probe::{Closed, Tls, Via, names, tls};
 
 /// How long an answer may take, everything included.
 pub const WITHIN: Duration = Duration::from_secs(2);
-
-/// The request's header that a session's route matches; its value is [`Proof::probe`].
-pub const PROBE_HEADER: &str = "x-cofferdam-probe";
-/// The header that the route sets on the answer; its value is [`Proof::proof`]. A program that sends back whatever
-/// headers it gets knows neither this name nor that value.
-pub const PROOF_HEADER: &str = "x-cofferdam-proof";
 
 /// The most that a head may take; what is longer is not read.
 const HEAD_BYTES: usize = 16 * 1024;

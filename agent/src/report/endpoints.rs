@@ -7,11 +7,11 @@ use super::cause::{Cause, host_of, identity, of_port, of_session};
 use super::{ConditionType, Facts, Reason, Status};
 use crate::layer::Layer;
 
-/// The text of the annotation.
-pub(super) fn annotation(facts: &Facts<'_>) -> String {
+/// What the annotation says.
+pub(super) fn endpoints(facts: &Facts<'_>) -> Endpoints {
     let none = Ports::default();
     let ports = facts.session.ports.as_ref().unwrap_or(&none);
-    Endpoints::new(ports.to_string(), ports.iter().map(|port| endpoint(facts, port)).collect()).to_string()
+    Endpoints::new(ports.to_string(), ports.iter().map(|port| endpoint(facts, port)).collect())
 }
 
 fn endpoint(facts: &Facts<'_>, Port { number, protocol }: Port) -> Endpoint {

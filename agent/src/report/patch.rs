@@ -16,8 +16,9 @@ pub fn patch(told: &Told, report: &Report, now: &str) -> Option<Value> {
     if !conditions.is_empty() {
         patch["status"] = json!({ "conditions": conditions });
     }
-    if told.endpoints.as_ref() != Some(&report.endpoints) {
-        patch["metadata"] = json!({ "annotations": { keys::ENDPOINTS: report.endpoints } });
+    let endpoints = report.endpoints.to_string();
+    if told.endpoints.as_ref() != Some(&endpoints) {
+        patch["metadata"] = json!({ "annotations": { keys::ENDPOINTS: endpoints } });
     }
     patch.as_object().is_some_and(|patch| !patch.is_empty()).then_some(patch)
 }

@@ -41,7 +41,7 @@ fn message(report: &Report, type_: ConditionType) -> &str {
 }
 
 fn annotation(report: &Report) -> Value {
-    serde_json::from_str(&report.endpoints).unwrap_or_default()
+    serde_json::from_str(&report.endpoints.to_string()).unwrap_or_default()
 }
 
 #[test]
@@ -332,9 +332,9 @@ fn a_patch_writes_what_differs_and_keeps_a_transitions_time() {
     let conditions = everything["status"]["conditions"].as_array().cloned().unwrap_or_default();
     assert_eq!(conditions.len(), 4);
     assert!(conditions.iter().all(|condition| condition["lastTransitionTime"] == NOW));
-    assert_eq!(everything["metadata"]["annotations"][keys::ENDPOINTS], json!(first.endpoints));
+    assert_eq!(everything["metadata"]["annotations"][keys::ENDPOINTS], json!(first.endpoints.to_string()));
 
-    let told = Told { conditions: first.conditions.clone(), endpoints: Some(first.endpoints.clone()) };
+    let told = Told { conditions: first.conditions.clone(), endpoints: Some(first.endpoints.to_string()) };
     assert_eq!(patch(&told, &first, NOW), None, "a settled session costs no write");
 
     // Another reason of the same status: no transition.
@@ -355,7 +355,7 @@ fn a_patch_writes_what_differs_and_keeps_a_transitions_time() {
     let without = Told { endpoints: None, ..told };
     assert_eq!(
         patch(&without, &first, NOW),
-        Some(json!({ "metadata": { "annotations": { keys::ENDPOINTS: first.endpoints } } }))
+        Some(json!({ "metadata": { "annotations": { keys::ENDPOINTS: first.endpoints.to_string() } } }))
     );
 }
 

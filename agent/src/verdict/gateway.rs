@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use super::condition::{Reading, read};
 use super::{Finding, Known, listener};
+use crate::objects::GATEWAY_GROUP;
 use crate::report::Reason;
 
 /// The group and kind that a parent has where nothing else is said.
-const DEFAULT_PARENT: [(&str, &str); 2] = [("group", "gateway.networking.k8s.io"), ("kind", "Gateway")];
+const DEFAULT_PARENT: [(&str, &str); 2] = [("group", GATEWAY_GROUP), ("kind", "Gateway")];
 
 /// A refusal counts most, then what is missing; a route is taken once all parents have taken it and the Gateway itself is
 /// programmed.

@@ -12,8 +12,6 @@ use tokio::sync::Notify;
 use super::publishing::{self, Publisher};
 use crate::ground::Ground;
 use crate::layer::Layer;
-use crate::objects::Kind;
-use crate::plan::{Claim, claim};
 use crate::probe::{Aim, Observation, Prober, Target, Watch};
 use crate::session::Session;
 use crate::world::Snapshot;
@@ -85,9 +83,9 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
     let session = &snapshot.seen.session;
     let layer = ground.layer.as_ref().ok()?;
     let routing = ground.policy.routing();
-    // What another pod of this id has is its own.
-    let mut services = snapshot.live.iter().filter(|live| live.kind == Kind::Service);
-    services.find(|service| claim(&service.object, &session.uid) == Claim::Ours)?;
+    if !publishing::has_claim(session, &snapshot.live) {
+        return None;
+    }
     let route = publishing::route(session, layer, &snapshot.live, port)?;
     let proof = match layer {
         // Without its proof a route that has one would be told to answer for somebody unknown.

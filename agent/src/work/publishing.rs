@@ -12,6 +12,7 @@ use super::Crew;
 use super::pace::Pace;
 use super::secret;
 use super::stages::Stages;
+use crate::backoff::Backoff;
 use crate::cluster::{Class, Failed};
 use crate::desired::{Proof, Wanted, desired};
 use crate::events::Tone;
@@ -26,7 +27,7 @@ use crate::world::Snapshot;
 mod claiming;
 
 /// Between attempts that fail.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(400);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// After so many failures in a row, what passes by itself is told as well.
 const PATIENCE: u32 = 3;
@@ -35,14 +36,14 @@ const PATIENCE: u32 = 3;
 type Slot = (Kind, String);
 
 /// What is known of the objects of one session, beside the objects.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Publisher {
     proofs: BTreeMap<u16, Proof>,
     applied: HashMap<Slot, Applied>,
     paces: HashMap<Slot, Pace>,
     since: HashMap<Slot, Instant>,
     hindrance: Option<Hindrance>,
-    failures: u32,
+    backoff: Backoff,
     is_published: bool,
     was_told: bool,
 }
@@ -68,6 +69,21 @@ enum Attempt {
     Failed(Kind, Failed),
 }
 
+impl Default for Publisher {
+    fn default() -> Self {
+        Self {
+            proofs: BTreeMap::new(),
+            applied: HashMap::new(),
+            paces: HashMap::new(),
+            since: HashMap::new(),
+            hindrance: None,
+            backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+            is_published: false,
+            was_told: false,
+        }
+    }
+}
+
 impl Publisher {
     /// Does what is to be done now; gives when to try again.
     pub(super) async fn publish(
@@ -81,7 +97,7 @@ impl Publisher {
         let layer = match &ground.layer {
             Ok(layer) => layer,
             // What is not to be published at all goes, whatever the layer.
-            Err(_) if !is_publishable(session) => &Layer::Off,
+            Err(_) if !session.is_publishable() => &Layer::Off,
             // What is there stays: the layer may be back in a moment, and people are using it.
             Err(_) => {
                 self.hindrance = None;
@@ -97,44 +113,34 @@ impl Publisher {
         let nothing = || Proof { probe: String::new(), proof: String::new() };
         let proof = |port: u16| proofs.get(&port).cloned().unwrap_or_else(nothing);
         let wanted = desired(session, layer, ground.policy.routing(), &crew.node, &proof);
-        let is_published = |live: &[Live]| {
-            live.iter().any(|live| live.kind == Kind::Service && claim(&live.object, &session.uid) == Claim::Ours)
-        };
         let is_managed = ground.policy.network().mode == NetworkMode::Managed;
-        if !wanted.is_empty() && is_managed && !snapshot.is_protected && !is_published(&snapshot.live) {
+        if !wanted.is_empty() && is_managed && !snapshot.is_protected && !has_claim(session, &snapshot.live) {
             self.hindrance = Some(Hindrance::WaitingForNetworkPolicy);
             return None;
         }
-        let done = self.carry_out(crew, snapshot, layer, &wanted).await;
-        match done {
-            Attempt::Done => self.is_published = !wanted.is_empty(),
+        let attempt = self.carry_out(crew, snapshot, layer, &wanted).await;
+        self.is_published = match attempt {
+            Attempt::Done => !wanted.is_empty(),
             // As it was: nothing was done.
-            Attempt::Later(_) => {}
-            Attempt::Hindered(..) | Attempt::Failed(..) => self.is_published = false,
-        }
-        let now = Instant::now();
-        if matches!(done, Attempt::Done | Attempt::Hindered(..)) {
-            self.failures = 0;
-        }
-        match done {
+            Attempt::Later(_) => self.is_published,
+            Attempt::Hindered(..) | Attempt::Failed(..) => false,
+        };
+        match attempt {
             Attempt::Done => {
+                self.backoff.over();
                 self.hindrance = None;
                 if self.is_published {
                     stages.published(&crew.metrics);
                 }
+                None
             }
-            Attempt::Later(_) => {}
-            Attempt::Hindered(ref hindrance, _) => self.hindrance = Some(hindrance.clone()),
-            Attempt::Failed(kind, ref failed) => self.failed(session, kind, failed),
-        }
-        match done {
-            Attempt::Done => None,
             Attempt::Later(moment) => Some(moment),
-            Attempt::Hindered(_, pause) => Some(now + pause.mul_f64(0.75 + fastrand::f64() / 2.0)),
-            Attempt::Failed(..) => {
-                let pause = SHORTEST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
-                Some(now + pause.mul_f64(0.5 + fastrand::f64() / 2.0))
+            Attempt::Hindered(hindrance, pause) => {
+                self.backoff.over();
+                self.hindrance = Some(hindrance);
+                Some(Instant::now() + pause.mul_f64(0.75 + fastrand::f64() / 2.0))
             }
+            Attempt::Failed(kind, failed) => Some(Instant::now() + self.failed(session, kind, &failed)),
         }
     }
 
@@ -167,21 +173,23 @@ impl Publisher {
         now + seconds.saturating_sub(age)
     }
 
-    fn failed(&mut self, session: &Session, kind: Kind, failed: &Failed) {
-        self.failures = self.failures.saturating_add(1);
+    /// How long to wait after a failure, which is told unless it may pass by itself.
+    fn failed(&mut self, session: &Session, kind: Kind, failed: &Failed) -> Duration {
+        let pause = self.backoff.failed();
         let passes = matches!(
             failed.class,
             Class::Unreachable | Class::Timeout | Class::Throttled | Class::Conflict | Class::Server
         );
-        if passes && self.failures < PATIENCE {
-            return;
+        if passes && self.backoff.failures() < PATIENCE {
+            return pause;
         }
-        if self.failures <= PATIENCE {
+        if self.backoff.failures() <= PATIENCE {
             let (namespace, pod) = (&session.namespace, &session.name);
             tracing::warn!(namespace, pod, ?kind, error = %failed, "an object of a session cannot be written");
         }
         let what = resource(kind, "").name;
         self.hindrance = Some(Hindrance::PublishFailed(format!("{what}: {}", failed.class.sentence())));
+        pause
     }
 
     /// Whether every TCP port has a proof: the one of its route, or a new one.
@@ -318,9 +326,9 @@ fn wish(wanted: &Wanted) -> u64 {
     hasher.finish()
 }
 
-/// Whether anything of a session may be published.
-fn is_publishable(session: &Session) -> bool {
-    session.phase.is_live() && session.findings.is_empty() && session.id.is_some() && session.address.is_some()
+/// Whether a session has the claim of its id: what another pod of that id has is its own.
+pub(super) fn has_claim(session: &Session, live: &[Live]) -> bool {
+    live.iter().any(|live| live.kind == Kind::Service && claim(&live.object, &session.uid) == Claim::Ours)
 }
 
 /// The object that is the route of a port, as far as it is there.

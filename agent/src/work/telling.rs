@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use cofferdam_model::endpoints::{AddressState, Endpoints};
+use cofferdam_model::endpoints::{AddressState, Endpoint};
 use cofferdam_model::keys;
 use k8s_openapi::jiff::{Timestamp, Unit};
 use serde_json::json;
 
 use super::Crew;
 use super::publishing::{self, Publisher};
+use crate::backoff::Backoff;
 use crate::cluster::Class;
 use crate::events::Tone;
 use crate::ground::Ground;
@@ -30,14 +31,26 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What was told of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Teller {
     /// What was written last, and the version that it gave the pod: the pod as it is seen may be older.
     written: Option<(u64, Told)>,
     said: HashMap<String, Instant>,
-    failures: u32,
+    backoff: Backoff,
     programmed: BTreeSet<u16>,
     newly_programmed: Vec<u16>,
+}
+
+impl Default for Teller {
+    fn default() -> Self {
+        Self {
+            written: None,
+            said: HashMap::new(),
+            backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+            programmed: BTreeSet::new(),
+            newly_programmed: Vec::new(),
+        }
+    }
 }
 
 impl Teller {
@@ -85,30 +98,28 @@ impl Teller {
         let now = Timestamp::now();
         let now = now.round(Unit::Second).unwrap_or(now).to_string();
         let Some(mut patch) = patch(told, report, &now) else {
-            self.failures = 0;
+            self.backoff.over();
             return None;
         };
         // Another pod of that name is not the one that this is about.
         patch["metadata"]["uid"] = json!(session.uid);
         match crew.cluster.patch_pod_status(&session.namespace, &session.name, &patch).await {
             Ok(answer) => {
-                self.failures = 0;
+                self.backoff.over();
                 crew.metrics.status_patched();
                 let told_now =
-                    Told { conditions: report.conditions.clone(), endpoints: Some(report.endpoints.clone()) };
+                    Told { conditions: report.conditions.clone(), endpoints: Some(report.endpoints.to_string()) };
                 self.written = Some((version(&answer), told_now));
                 self.events(crew, session, told, report);
                 None
             }
             Err(failed) if failed.class == Class::NotFound => None,
             Err(failed) => {
-                if self.failures == 0 {
+                if self.backoff.failures() == 0 {
                     let (namespace, pod) = (&session.namespace, &session.name);
                     tracing::warn!(namespace, pod, error = %failed, "what is known of a session cannot be written");
                 }
-                let pause = SHORTEST_PAUSE.saturating_mul(1 << self.failures.min(8)).min(LONGEST_PAUSE);
-                self.failures = self.failures.saturating_add(1);
-                Some(Instant::now() + pause.mul_f64(0.5 + fastrand::f64() / 2.0))
+                Some(Instant::now() + self.backoff.failed())
             }
         }
     }
@@ -144,12 +155,11 @@ fn note(condition: &Condition, report: &Report) -> Option<(Tone, String)> {
         | (keys::ROUTE_REACHABLE, "False", "NotProgrammed")
         | (keys::IS_HARDENED, "True", _) => None,
         (keys::ROUTE_REACHABLE, "True", _) => {
-            let endpoints = Endpoints::parse(&report.endpoints)?;
-            let works = |endpoint: &cofferdam_model::endpoints::Endpoint| {
+            let works = |endpoint: &&Endpoint| {
                 endpoint.address.as_ref().is_some_and(|address| address.state == AddressState::Reachable)
             };
-            let urls: Vec<String> =
-                endpoints.ports.into_iter().filter(works).filter_map(|endpoint| endpoint.url).collect();
+            let urls: Vec<&str> =
+                report.endpoints.ports.iter().filter(works).filter_map(|endpoint| endpoint.url.as_deref()).collect();
             Some((Tone::Normal, format!("{} works", urls.join(" "))))
         }
         (_, "True", _) => Some((Tone::Normal, message.clone())),
@@ -195,7 +205,6 @@ fn count(session: &Session, publisher: &Publisher, report: &Report, tally: &mut 
         _ if publisher.is_published() => SessionState::Published,
         _ => SessionState::Unpublished,
     };
-    let endpoints = Endpoints::parse(&report.endpoints).map(|endpoints| endpoints.ports).unwrap_or_default();
-    let ports = endpoints.iter().map(|endpoint| (endpoint.port, PortState::of(endpoint))).collect();
+    let ports = report.endpoints.ports.iter().map(|endpoint| (endpoint.port, PortState::of(endpoint))).collect();
     tally.set(state, ports, &session.namespace, session.id.as_ref().map_or("", |id| id.as_str()));
 }

@@ -8,6 +8,8 @@ use cofferdam_cluster::addon::{Addon, CERT_MANAGER};
 use cofferdam_cluster::cluster::{Cluster, Options};
 use cofferdam_cluster::parts;
 use cofferdam_cluster::progress::Progress;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
 
 use crate::kubectl::Kubectl;
 use crate::namespace::{Sessions, TestNamespace};
@@ -114,19 +116,42 @@ impl Stage {
         self.kubectl.run([&["--namespace", install::SYSTEM], arguments].concat())
     }
 
+    /// What the admin port of one of our pods answers at `path`.
+    ///
+    /// # Errors
+    /// In kubectl's words.
+    pub fn answer(&self, pod: &str, path: &str) -> Result<String> {
+        let url = format!("/api/v1/namespaces/{}/pods/{pod}:8080/proxy{path}", install::SYSTEM);
+        self.kubectl.run(["get", "--raw", &url])
+    }
+
+    /// Writes another policy into the `ConfigMap`, and has the kubelets of the pods that `selector` names look at it now:
+    /// of a change of a pod they take note at once, of one in what it mounts within a minute or two.
+    ///
+    /// # Errors
+    /// In kubectl's words.
+    pub fn change_policy(&self, text: &str, selector: &str) -> Result<()> {
+        let patch = json!({"data": {"policy.yaml": text}}).to_string();
+        self.system(&["patch", "configmap/cofferdam-policy", "--type=merge", "--patch", &patch])?;
+        self.look_at_the_policy(selector)
+    }
+
+    /// Has the kubelets of those pods look at the policy now.
+    ///
+    /// # Errors
+    /// In kubectl's words.
+    pub fn look_at_the_policy(&self, selector: &str) -> Result<()> {
+        let now = format!("example.test/looked={}", Timestamp::now().as_millisecond());
+        self.system(&["annotate", "pods", selector, "--overwrite", &now]).map(drop)
+    }
+
     /// What the admin port of every replica of the webhook answers at `path`.
     ///
     /// # Errors
     /// In kubectl's words, also if a replica is missing.
     pub fn replicas(&self, path: &str) -> Result<Vec<String>> {
         let names = self.system(&["get", "pods", install::REPLICAS, "--output=jsonpath={.items[*].metadata.name}"])?;
-        let answers: Vec<String> = names
-            .split_whitespace()
-            .map(|pod| {
-                let url = format!("/api/v1/namespaces/{}/pods/{pod}:8080/proxy{path}", install::SYSTEM);
-                self.kubectl.run(["get", "--raw", &url])
-            })
-            .collect::<Result<_>>()?;
+        let answers: Vec<String> = names.split_whitespace().map(|pod| self.answer(pod, path)).collect::<Result<_>>()?;
         ensure!(answers.len() == 2, "{} replicas are there", answers.len());
         Ok(answers)
     }

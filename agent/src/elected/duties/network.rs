@@ -146,11 +146,7 @@ fn tell_data_plane(policy: &Policy, before: bool) -> bool {
 
 fn read_namespace(namespace: &PartialObjectMeta<NamespaceObject>) -> Namespace {
     Namespace {
-        membership: match namespace.labels().get(SESSIONS).map(String::as_str) {
-            Some("enforced") => Membership::Enforced,
-            Some("warn") => Membership::Exempt,
-            _ => Membership::Other,
-        },
+        membership: Membership::of_label(namespace.labels().get(SESSIONS).map(String::as_str)),
         is_leaving: namespace.metadata.deletion_timestamp.is_some(),
     }
 }

@@ -116,7 +116,7 @@ proptest! {
             prop_assert_eq!(&condition.type_, type_.as_str());
             prop_assert!(!condition.message.is_empty());
         }
-        let endpoints = Endpoints::parse(&told.endpoints);
+        let endpoints = Endpoints::parse(&told.endpoints.to_string());
         prop_assert!(endpoints.is_some(), "{}", told.endpoints);
         for port in endpoints.into_iter().flat_map(|endpoints| endpoints.ports) {
             let states = json!([port.route, port.listening, port.address]);
@@ -142,7 +142,7 @@ proptest! {
             report(&Facts { verdicts, probes, ..facts(session, &routing, &layer) })
         };
         let (before, after) = (report_of(&first, one), report_of(&second, other));
-        let told = Told { conditions: before.conditions, endpoints: Some(before.endpoints) };
+        let told = Told { conditions: before.conditions, endpoints: Some(before.endpoints.to_string()) };
         let told = patch(&told, &after, NOW).map_or(told.clone(), |patch| patched(&told, &patch));
         prop_assert_eq!(patch(&told, &after, NOW), None);
         prop_assert_eq!(told.conditions.len(), 4);

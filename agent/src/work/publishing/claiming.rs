@@ -40,38 +40,37 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Err(error) if error.class == Class::NotFound => continue,
             Err(error) => return Err(failed(error)),
         };
-        let (pod, uid) = match claim(&there, &session.uid) {
+        let uid = match claim(&there, &session.uid) {
             // Made by an agent before this one, or stripped of our labels: from now on it is as it ought to be.
             Claim::Ours => {
                 let applied = crew.cluster.apply(&services, &session.namespace, &service.name, &service.object);
                 return applied.await.map_err(failed);
             }
             Claim::Foreign => return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN)),
-            Claim::Nobody { service } => (ANOTHER.to_owned(), service),
+            // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for; nobody
+            // else may.
+            Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(taken(ANOTHER)),
+            Claim::Nobody { service } => service,
             // It would become a part of a path.
             Claim::Of { name, .. } if !is_name(&name) => {
                 return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN));
             }
             Claim::Of { name, uid, service } => {
-                // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for;
-                // nobody else may.
                 let is_here = there["metadata"]["annotations"][keys::NODE] == crew.node;
                 if !is_here || lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
-                    return Err(Attempt::Hindered(Hindrance::HostTaken { pod: name }, TAKEN));
+                    return Err(taken(&name));
                 }
-                (name, service)
+                service
             }
         };
-        if let Err(error) = crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await {
-            let is_refused = matches!(error.class, Class::Admission | Class::Forbidden);
-            if is_refused && is_of_another_node(&there, &crew.node) {
-                return Err(Attempt::Hindered(Hindrance::HostTaken { pod }, TAKEN));
-            }
-            return Err(failed(error));
-        }
+        crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await.map_err(failed)?;
     }
     // Another was quicker.
-    Err(Attempt::Hindered(Hindrance::HostTaken { pod: ANOTHER.to_owned() }, TAKEN))
+    Err(taken(ANOTHER))
+}
+
+fn taken(pod: &str) -> Attempt {
+    Attempt::Hindered(Hindrance::HostTaken { pod: pod.to_owned() }, TAKEN)
 }
 
 /// Whether its own agent will take it away, which others may not.

@@ -1,12 +1,10 @@
 //! The agents, one by one.
 
 use anyhow::{Context as _, Result, ensure};
+use cofferdam_e2e::install::AGENTS;
 use cofferdam_e2e::namespace::PATIENCE;
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
-use serde_json::json;
-
-use crate::session::AGENTS;
 
 /// The pod of the agent on a node.
 pub(crate) fn agent(stage: &Stage, node: &str) -> Result<String> {
@@ -22,16 +20,12 @@ pub(crate) fn all(stage: &Stage) -> Result<Vec<String>> {
     Ok(names.split_whitespace().map(str::to_owned).collect())
 }
 
-fn metrics(stage: &Stage, agent: &str) -> Result<String> {
-    stage.kubectl.run(["get", "--raw", &format!("/api/v1/namespaces/cofferdam-system/pods/{agent}:8080/proxy/metrics")])
-}
-
 /// The samples of a gauge, of one agent after the other.
 pub(crate) fn samples(stage: &Stage, gauge: &str) -> Result<Vec<(String, usize)>> {
     let prefix = format!("cofferdam_agent_{gauge}{{");
     let mut samples = Vec::new();
     for agent in all(stage)? {
-        let text = metrics(stage, &agent)?;
+        let text = stage.answer(&agent, "/metrics")?;
         for line in text.lines().filter(|line| line.starts_with(&prefix)) {
             let (sample, value) = line.rsplit_once(' ').context("a sample has a value")?;
             samples.push((sample.to_owned(), value.parse()?));
@@ -42,7 +36,7 @@ pub(crate) fn samples(stage: &Stage, gauge: &str) -> Result<Vec<(String, usize)>
 
 /// What the admin port of an agent answers at `/metrics` for a sample, `cofferdam_agent_` left out.
 pub(crate) fn metric(stage: &Stage, agent: &str, sample: &str) -> Result<String> {
-    let text = metrics(stage, agent)?;
+    let text = stage.answer(agent, "/metrics")?;
     let prefix = format!("cofferdam_agent_{sample} ");
     let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
     value.map(str::to_owned).with_context(|| format!("no metric {sample}"))
@@ -60,12 +54,9 @@ pub(crate) fn counts(stage: &Stage, agent: &str, sample: &str, wanted: &str) {
 
 /// Gives the agents another policy while they run.
 pub(crate) fn set_policy(stage: &Stage, policy: &str) {
-    let patch = json!({"data": {"policy.yaml": policy}}).to_string();
-    stage.system(&["patch", "configmap/cofferdam-policy", "--type=merge", "--patch", &patch]).unwrap();
+    stage.change_policy(policy, AGENTS).unwrap();
     until("the kubelets have passed the policy on", PATIENCE, || -> Result<()> {
-        // Of a change of the pod they take note at once, of one in what it mounts within a minute.
-        let now = format!("example.test/passed-on={}", k8s_openapi::jiff::Timestamp::now().as_second());
-        stage.system(&["annotate", "pods", AGENTS, &now, "--overwrite"])?;
+        stage.look_at_the_policy(AGENTS)?;
         for name in all(stage)? {
             let reloads = metric(stage, &name, "policy_reloads_total{outcome=\"swapped\"}")?;
             ensure!(reloads.parse::<u32>().context("no number")? > 0, "{name} has not");

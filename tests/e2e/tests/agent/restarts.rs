@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use cofferdam_e2e::install::SYSTEM;
+use cofferdam_e2e::install::{AGENTS, SYSTEM};
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
 use cofferdam_e2e::routing::{Door, ENVOY_GATEWAY_NETWORK, host, policy, through_gateway};
 use cofferdam_e2e::stage::Stage;
@@ -12,7 +12,7 @@ use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
 use crate::permissions;
-use crate::session::{AGENTS, create, goes_all_the_way, stage, works};
+use crate::session::{create, goes_all_the_way, stage, works};
 
 /// As short as it may be, since it is waited for.
 const REST: &str = "finishedGraceSeconds: 1";
@@ -112,7 +112,7 @@ fn agent(stage: &Stage) -> Result<Value> {
 fn ask(stage: &Stage, path: &str) -> Result<String> {
     let agent = agent(stage)?;
     let name = agent["metadata"]["name"].as_str().context("it has no name")?;
-    stage.kubectl.run(["get", "--raw", &format!("/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy{path}")])
+    stage.answer(name, path)
 }
 
 /// The value of a metric of the agent.
@@ -122,15 +122,8 @@ fn metric(stage: &Stage, sample: &str) -> Result<u64> {
     value.and_then(|value| value.parse().ok()).with_context(|| format!("no metric {sample}"))
 }
 
-/// Writes another policy into its `ConfigMap`, and has the kubelet look at it now and not within a minute or two.
-fn change_policy(stage: &Stage, text: &str) {
-    let patch = json!({"data": {"policy.yaml": text}}).to_string();
-    stage.system(&["patch", "configmap/cofferdam-policy", "--type=merge", "--patch", &patch]).unwrap();
-    stage.system(&["annotate", "pods", "--overwrite", AGENTS, &format!("cofferdam.test/look={}", text.len())]).unwrap();
-}
-
 fn a_policy_that_does_not_load_is_told_once(stage: &Stage, good: &str) {
-    change_policy(stage, &format!("{good}\nroutin: {{}}\n"));
+    stage.change_policy(&format!("{good}\nroutin: {{}}\n"), AGENTS).unwrap();
     // Looked at more than once.
     until("the broken policy is seen", PATIENCE, || {
         let seen = metric(stage, r#"cofferdam_agent_policy_reloads_total{outcome="failed"}"#)?;
@@ -155,7 +148,7 @@ fn a_new_base_domain_is_taken_up(stage: &Stage, namespace: &TestNamespace, polic
         namespace.run(["get", "pods,services,httproutes", r"--output=jsonpath={.items[*].metadata.uid}"]).unwrap()
     };
     let objects = uids(namespace);
-    change_policy(stage, &policy.replace(cofferdam_e2e::routing::DOMAIN, MOVED));
+    stage.change_policy(&policy.replace(cofferdam_e2e::routing::DOMAIN, MOVED), AGENTS).unwrap();
     let after = until("the host is another", PATIENCE, || {
         let host = host(namespace, "one", 3000)?;
         ensure!(host.ends_with(MOVED), "it is {host}");

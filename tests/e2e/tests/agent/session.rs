@@ -16,9 +16,6 @@ const WORKS: [(&str, &str); 4] = [
     ("RouteReachable", "True/Reachable"),
 ];
 
-/// What selects the agents, in the namespace of Cofferdam itself.
-pub(crate) const AGENTS: &str = "--selector=app.kubernetes.io/component=agent";
-
 /// A cluster of one node with Envoy Gateway, and Cofferdam with that policy.
 pub(crate) fn stage(name: &str, policy: &str) -> Stage {
     Stage::set_up(&Setup { name, nodes: 1, addons: &[ENVOY_GATEWAY], policy, not_ready_after: None }).unwrap()

@@ -9,21 +9,12 @@ use cofferdam_e2e::install::REPLICAS;
 use cofferdam_e2e::namespace::Sessions;
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
-use serde_json::json;
 
 /// A kubelet takes up to 90 s to follow a ConfigMap, the program 10 s more.
 const RELOAD: Duration = Duration::from_mins(5);
 
 /// Only the fixture, and nothing else.
 const STRICT: &str = "profiles:\n  default:\n    images:\n      allowed: [\"cofferdam.test/fixture:*\"]\n";
-
-fn change_policy(stage: &Stage, text: &str) {
-    let patch = json!({"data": {"policy.yaml": text}}).to_string();
-    stage.system(&["patch", "configmap/cofferdam-policy", "--type=merge", "--patch", &patch]).unwrap();
-    // A kubelet looks at the volumes of a pod that changes at once, and at others once in a while.
-    let mark = format!("cofferdam.test/policy-length={}", text.len());
-    stage.system(&["annotate", "pods", REPLICAS, "--overwrite", &mark]).unwrap();
-}
 
 /// Waits until every replica says that of its policy.
 fn every_replica_says(stage: &Stage, sample: &str, wanted: &str) {
@@ -47,7 +38,7 @@ fn a_changed_policy_holds_without_a_rollout_and_a_broken_one_changes_nothing() {
     };
     assert!(run("early", FIXTURE).success && run("other", NAMED_USER).success);
 
-    change_policy(&stage, STRICT);
+    stage.change_policy(STRICT, REPLICAS).unwrap();
     let swapped = "cofferdam_webhook_policy_reloads_total{outcome=\"swapped\"}";
     every_replica_says(&stage, swapped, "1");
     let late = run("late", NAMED_USER);
@@ -60,7 +51,7 @@ fn a_changed_policy_holds_without_a_rollout_and_a_broken_one_changes_nothing() {
     namespace.run(["delete", "pod", "other", "--grace-period=1"]).unwrap();
     assert!(run("later", FIXTURE).success);
 
-    change_policy(&stage, "profiles:\n  default:\n    imags: {}\n");
+    stage.change_policy("profiles:\n  default:\n    imags: {}\n", REPLICAS).unwrap();
     every_replica_says(&stage, "cofferdam_webhook_policy_last_reload_successful", "0");
     for answer in stage.replicas("/readyz").unwrap() {
         assert_eq!(answer, "ok; degraded: policy\n");
@@ -72,7 +63,7 @@ fn a_changed_policy_holds_without_a_rollout_and_a_broken_one_changes_nothing() {
     assert!(!still.success && still.stderr.contains("spec.containers[0].image"), "{still:?}");
     assert!(run("good", FIXTURE).success);
 
-    change_policy(&stage, "profiles: {default: {}}\n");
+    stage.change_policy("profiles: {default: {}}\n", REPLICAS).unwrap();
     every_replica_says(&stage, swapped, "2");
     assert!(run("again", NAMED_USER).success);
     for answer in stage.replicas("/readyz").unwrap() {

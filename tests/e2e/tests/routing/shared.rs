@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, ensure};
 use cofferdam_cluster::addon::{Addon, ENVOY_GATEWAY, PROMETHEUS, PROMETHEUS_OPERATOR_CRDS};
 use cofferdam_e2e::images::FIXTURE;
-use cofferdam_e2e::install::SYSTEM;
+use cofferdam_e2e::install::AGENTS;
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
 use cofferdam_e2e::routing::{Door, ENVOY_GATEWAY_NETWORK, host, through_gateway, told};
 use cofferdam_e2e::stage::{Setup, Stage};
@@ -114,10 +114,8 @@ pub(crate) fn unpublished(namespace: &TestNamespace, session: &str) {
 
 /// What each agent answers to whoever asks for its metrics.
 pub(crate) fn metrics_of_agents() -> Result<Vec<String>> {
-    let selector = "--selector=app.kubernetes.io/component=agent";
-    let names = stage().system(&["get", "pods", selector, "--output=jsonpath={.items[*].metadata.name}"])?;
-    let url = |pod: &str| format!("/api/v1/namespaces/{SYSTEM}/pods/{pod}:8080/proxy/metrics");
-    names.split_whitespace().map(|pod| stage().kubectl.run(["get", "--raw", &url(pod)])).collect()
+    let names = stage().system(&["get", "pods", AGENTS, "--output=jsonpath={.items[*].metadata.name}"])?;
+    names.split_whitespace().map(|pod| stage().answer(pod, "/metrics")).collect()
 }
 
 /// The sum of a metric over the agents; `sample` has its labels with it.
