@@ -173,7 +173,8 @@ async fn take(client: Client, routes: Routes) {
 fn leads(route: &Value) -> Option<(String, (String, String))> {
     let (spec, rule) = (&route["spec"], &route["spec"]["rules"][0]);
     let probe = rule["matches"][0]["headers"][0]["value"].as_str()?;
-    let proof = rule["filters"][0]["responseHeaderModifier"]["set"][0]["value"].as_str()?;
+    let mut filters = rule["filters"].as_array()?.iter();
+    let proof = filters.find_map(|filter| filter["responseHeaderModifier"]["set"][0]["value"].as_str())?;
     Some((spec["hostnames"][0].as_str()?.to_owned(), (probe.to_owned(), proof.to_owned())))
 }
 
@@ -222,7 +223,10 @@ mod tests {
     fn only_the_probe_of_a_route_gets_its_proof() {
         let route = json!({"spec": {"hostnames": ["h"], "rules": [{
             "matches": [{"headers": [{"value": "one"}]}],
-            "filters": [{"responseHeaderModifier": {"set": [{"value": "two"}]}}],
+            "filters": [
+                {"requestHeaderModifier": {"remove": ["x-cofferdam-probe"]}},
+                {"responseHeaderModifier": {"set": [{"value": "two"}]}},
+            ],
         }]}});
         let routes = Routes::default();
         routes.lock().unwrap().extend(leads(&route));
