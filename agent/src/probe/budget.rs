@@ -1,8 +1,8 @@
 //! How many probes an agent makes.
 //!
-//! `limit` a second at most, and 64 at a time, in four lanes, so that those that time out do not hold up the others. A
-//! probe asks one question, without a proof two (the pod itself, asked for a 5xx, is not counted). New sessions go
-//! first, but every fourth turn is for the steady ones if they wait for it. These are repeated every
+//! `limit` a second at most, and 64 at a time. A probe asks one question, without a proof two (the pod itself, asked for a
+//! 5xx, is not counted). New sessions go first, but every fourth turn is for the steady ones if they wait for it. These are
+//! repeated every
 //!
 //! ```text
 //! max(5 s, questions ÷ (0.8 × limit))      questions: those of all ports and addresses of the node, each once
@@ -10,13 +10,19 @@
 //!
 //! so that a fifth of the limit is always left for what is new. 200 a second are 400 ports with proved addresses every
 //! 5 s; with 4,000 it is every 50 s.
+//!
+//! What does not answer holds a place until its time is over, and must not hold up what does. So ports and addresses have
+//! three lanes each, with places of their own: new ones, steady ones, and those that gave no answer last time. Whoever
+//! takes longer than [`PROMPT`] in another lane goes on in that of the silent if a place is free there, and is given up
+//! otherwise. Who answers is back in its own.
 
+use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as Queue, Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::probe::Kind;
 use crate::probe::pace::STEADY;
@@ -27,9 +33,12 @@ const STEADY_SHARE: f64 = 0.8;
 /// After so many turns of new ones a steady one has its own.
 const NEW_IN_A_ROW: u32 = 3;
 
-/// How many of each kind may be under way: new ones, steady ones. A port takes 1 s to time out, an address up to 4 s.
-const PORTS: [usize; 2] = [8, 8];
-const ADDRESSES: [usize; 2] = [16, 32];
+/// How many of each kind may be under way, by [`Lane`]. A port takes 1 s to time out, an address up to 4 s.
+const PORTS: [usize; 3] = [6, 6, 4];
+pub(super) const ADDRESSES: [usize; 3] = [12, 24, 12];
+
+/// A probe that takes longer makes room: many times what a connection on the node takes, and an answer through a gateway.
+const PROMPT: Duration = Duration::from_millis(250);
 
 /// Hands out turns; see the module.
 #[derive(Debug)]
@@ -37,28 +46,54 @@ pub struct Budget {
     limit: u32,
     questions: AtomicU32,
     bucket: Mutex<Bucket>,
-    /// By [`Urgency`], as all that follow. Only the first in a queue looks at the bucket.
+    /// By [`Urgency`]. Only the first in a queue looks at the bucket.
     queues: [Queue<()>; 2],
     waiting: [AtomicU32; 2],
-    ports: [Semaphore; 2],
-    addresses: [Semaphore; 2],
+    ports: [Semaphore; 3],
+    addresses: [Semaphore; 3],
+}
+
+/// With whom a probe shares its places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// What is about to become reachable.
+    New,
+    /// What is looked after.
+    Steady,
+    /// What gave no answer last time.
+    Silent,
 }
 
 /// Who goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    /// What is about to become reachable.
+enum Urgency {
     New,
-    /// What is looked after.
     Steady,
 }
 
 /// The right to make one probe, while it is held.
 #[derive(Debug)]
 pub struct Turn<'a> {
-    _place: Option<SemaphorePermit<'a>>,
+    place: Option<SemaphorePermit<'a>>,
+    /// Where it goes on when it takes long; none for one that is there.
+    silent: Option<&'a Semaphore>,
     /// How long it was waited for.
     pub waited: Duration,
+}
+
+impl Turn<'_> {
+    /// Makes the probe. None for one that took so long that others needed its place: it has told nothing, and has its turn
+    /// in [`Lane::Silent`].
+    pub async fn make<T>(mut self, probe: impl Future<Output = T>) -> Option<T> {
+        let mut probe = pin!(probe);
+        if let Some(silent) = self.silent {
+            if let Ok(answer) = timeout(PROMPT, &mut probe).await {
+                return Some(answer);
+            }
+            self.place = Some(silent.try_acquire().ok()?);
+        }
+        Some(probe.await)
+    }
 }
 
 impl Budget {
@@ -98,28 +133,39 @@ impl Budget {
     }
 
     /// Waits for the right to make one probe that asks so many questions, two at most.
-    pub async fn turn(&self, kind: Kind, urgency: Urgency, questions: u32) -> Turn<'_> {
+    pub async fn turn(&self, kind: Kind, lane: Lane, questions: u32) -> Turn<'_> {
         let begun = Instant::now();
-        let lane = urgency as usize;
         let places = match kind {
-            Kind::Port => &self.ports[lane],
-            Kind::Address => &self.addresses[lane],
+            Kind::Port => &self.ports,
+            Kind::Address => &self.addresses,
         };
+        let [.., silent] = places;
         // Nobody closes it.
-        let place = places.acquire().await.ok();
-        self.waiting[lane].fetch_add(1, Ordering::Relaxed);
-        let _waiting = Enlisted { count: &self.waiting[lane], by: 1 };
-        let _first = self.queues[lane].lock().await;
+        let place = places[lane as usize].acquire().await.ok();
+        let urgency = lane.urgency();
+        let waiting = &self.waiting[urgency as usize];
+        waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Enlisted { count: waiting, by: 1 };
+        let _first = self.queues[urgency as usize].lock().await;
         while let Err(wait) = self.take(urgency, questions) {
             sleep(wait).await;
         }
-        Turn { _place: place, waited: begun.elapsed() }
+        Turn { place, silent: (lane != Lane::Silent).then_some(silent), waited: begun.elapsed() }
     }
 
     fn take(&self, urgency: Urgency, questions: u32) -> Result<(), Duration> {
         let others_wait = self.waiting[1 - urgency as usize].load(Ordering::Relaxed) > 0;
         let mut bucket = self.bucket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         bucket.take(Instant::now(), urgency, f64::from(questions), others_wait)
+    }
+}
+
+impl Lane {
+    fn urgency(self) -> Urgency {
+        match self {
+            Self::New => Urgency::New,
+            Self::Steady | Self::Silent => Urgency::Steady,
+        }
     }
 }
 

@@ -16,11 +16,13 @@ use cofferdam_model::endpoints::Identity;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 
+use crate::probe::address::Probed;
+use crate::probe::budget::Lane;
 use crate::probe::flips::Flips;
 use crate::probe::pace::Pace;
 use crate::probe::port::{self, Dial, dial};
 use crate::probe::watch::{Prober, Tell};
-use crate::probe::{Failure, Kind, Observation, Outcome, Target, address, head};
+use crate::probe::{Closed, Failure, Kind, Observation, Outcome, Target, address, head};
 
 /// What may change while a port is probed.
 #[derive(Clone, PartialEq, Eq)]
@@ -80,12 +82,13 @@ impl Port {
         let _enlisted = self.prober.budget().enlist(1);
         let known = self.seen().listening;
         let (mut pace, mut flips) = (Pace::beginning(known.as_ref()), Flips::new(known));
+        let mut is_silent = false;
         loop {
             self.wait(pace).await;
-            let turn = self.prober.turn(Kind::Port, pace, 1).await;
-            let dialled = dial(self.pod, port::WITHIN).await;
-            drop(turn);
+            let probe = || dial(self.pod, port::WITHIN);
+            let dialled = self.prober.make(Kind::Port, lane(pace, is_silent), 1, probe).await.unwrap_or(Dial::NotMade);
             self.prober.probed(Kind::Port, Outcome::from(dialled));
+            is_silent = matches!(dialled, Dial::NotMade | Dial::Closed(Closed::TimedOut));
             let result = match dialled {
                 Dial::Open => Ok(()),
                 Dial::Closed(closed) => Err(closed),
@@ -146,12 +149,22 @@ impl Port {
         if target.via.is_none() {
             return Some(Err(Failure::NoProbeAddress));
         }
-        let turn = self.prober.turn(Kind::Address, looked_at.pace, questions).await;
-        // On the heap, so that the many that wait take no place for a connection's state.
-        let probed = Box::pin(address::probe(target, self.pod, head::WITHIN)).await;
-        drop(turn);
+        let lane = lane(looked_at.pace, looked_at.is_silent);
+        // On the heap, and not before its turn, so that the many that wait take no place for a connection's state.
+        let probe = || Box::pin(address::probe(target, self.pod, head::WITHIN));
+        let probed = self.prober.make(Kind::Address, lane, questions, probe).await;
+        let probed = probed.unwrap_or(Probed { verdict: None, outcome: Outcome::Other });
         self.prober.probed(Kind::Address, probed.outcome);
+        looked_at.is_silent = probed.verdict.is_none() || probed.outcome == Outcome::TimedOut;
         probed.verdict
+    }
+}
+
+fn lane(pace: Pace, is_silent: bool) -> Lane {
+    match pace {
+        _ if is_silent => Lane::Silent,
+        _ if pace.can_wait() => Lane::Steady,
+        _ => Lane::New,
     }
 }
 
@@ -159,12 +172,14 @@ impl Port {
 struct Address {
     target: Option<Target>,
     pace: Pace,
+    /// Whether the last probe got no answer.
+    is_silent: bool,
     flips: Flips<Identity, Failure>,
 }
 
 impl Address {
     fn new(known: Option<Result<Identity, Failure>>) -> Self {
-        Self { target: None, pace: Pace::beginning(known.as_ref()), flips: Flips::new(known) }
+        Self { target: None, pace: Pace::beginning(known.as_ref()), is_silent: false, flips: Flips::new(known) }
     }
 
     /// From now on it is this one. Says whether what was known is void.
@@ -174,7 +189,7 @@ impl Address {
         }
         // What is known without a target was known before: it is about the first one.
         let Some(before) = mem::replace(&mut self.target, target) else { return false };
-        self.pace = Pace::NOW;
+        (self.pace, self.is_silent) = (Pace::NOW, false);
         let is_same = |now: &Target| (&now.host, &now.proof) == (&before.host, &before.proof);
         let void = !self.target.as_ref().is_some_and(is_same);
         if void {

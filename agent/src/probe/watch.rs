@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::probe::budget::{Budget, Turn, Urgency};
+use crate::probe::budget::{Budget, Lane};
 use crate::probe::loops::{Asked, Port};
-use crate::probe::pace::Pace;
 use crate::probe::{Kind, Observation, Outcome, Target};
 
 /// Is told what is known of a port now, each time that it is something else.
@@ -20,7 +19,7 @@ pub type Tell = Arc<dyn Fn(u16, Observation) + Send + Sync>;
 pub trait Record: Send + Sync {
     /// A probe was made, with this outcome.
     fn probed(&self, kind: Kind, outcome: Outcome);
-    /// A probe got its turn after so long.
+    /// A probe got its turn after so long; one of what gave no answer last time waits for its own kind, and is not told.
     fn waited(&self, waited: Duration);
 }
 
@@ -29,6 +28,8 @@ pub trait Record: Send + Sync {
 pub struct Prober {
     budget: Arc<Budget>,
     record: Arc<dyn Record>,
+    /// Of one session one at a time that gave no answer last time, so that its ports do not wait before those of others.
+    silent: Arc<Semaphore>,
 }
 
 /// What to probe of one port.
@@ -61,7 +62,7 @@ impl Prober {
     /// `limit` is the budget, in questions a second; see [`Budget`].
     #[must_use]
     pub fn new(limit: u32, record: Arc<dyn Record>) -> Self {
-        Self { budget: Arc::new(Budget::new(limit)), record }
+        Self { budget: Arc::new(Budget::new(limit)), record, silent: one() }
     }
 
     /// The budget of all probes.
@@ -73,14 +74,29 @@ impl Prober {
     /// For a session of which nothing is probed yet.
     #[must_use]
     pub fn watch(&self, tell: Tell) -> Watch {
-        Watch { prober: self.clone(), tell, ports: BTreeMap::new() }
+        Watch { prober: Self { silent: one(), ..self.clone() }, tell, ports: BTreeMap::new() }
     }
 
-    pub(super) async fn turn(&self, kind: Kind, pace: Pace, questions: u32) -> Turn<'_> {
-        let urgency = if pace.can_wait() { Urgency::Steady } else { Urgency::New };
-        let turn = self.budget.turn(kind, urgency, questions).await;
-        self.record.waited(turn.waited);
-        turn
+    /// Makes a probe when it has its turn; none for one that was given up, see [`Turn::make`].
+    ///
+    /// [`Turn::make`]: crate::probe::budget::Turn::make
+    pub(super) async fn make<F: Future>(
+        &self,
+        kind: Kind,
+        lane: Lane,
+        questions: u32,
+        probe: impl FnOnce() -> F,
+    ) -> Option<F::Output> {
+        let _own = match lane {
+            // Nobody closes it.
+            Lane::Silent => self.silent.acquire().await.ok(),
+            Lane::New | Lane::Steady => None,
+        };
+        let turn = self.budget.turn(kind, lane, questions).await;
+        if lane != Lane::Silent {
+            self.record.waited(turn.waited);
+        }
+        turn.make(probe()).await
     }
 
     pub(super) fn probed(&self, kind: Kind, outcome: Outcome) {
@@ -129,6 +145,10 @@ impl Watch {
         let task = tokio::spawn(Arc::clone(&port).run(receiver));
         Watched { pod: aim.pod, asked: sender, port, _task: AbortOnDropHandle::new(task) }
     }
+}
+
+fn one() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(1))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::desired::Proof;
+use crate::probe::budget::ADDRESSES;
 use crate::probe::flips::GRACE;
 use crate::probe::testing::{answer, closed, header, listen, serve};
 use crate::probe::{Closed, Failure, Via};
@@ -206,6 +207,45 @@ async fn everything_ends_when_nobody_wants_to_know() {
     while session.told.recv().await.is_some() {}
     assert_eq!(prober.budget().interval(), crate::probe::pace::STEADY);
     assert_eq!(Arc::strong_count(&prober.budget), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_never_answers_waits_for_its_own_kind_until_it_does() {
+    let (_listener, pod) = listen().await;
+    // It takes connections, as far as anybody can see.
+    let (_silent, gateway) = listen().await;
+    let mut session = Session::of(aim(pod, None));
+    let prober = session.watch.prober.clone();
+    let mut held = Vec::new();
+    for _ in 0..ADDRESSES[2] {
+        held.push(prober.budget().turn(Kind::Address, Lane::Silent, 1).await);
+    }
+    session.update(aim(pod, Some(target(gateway))));
+    session.probed(Kind::Address, Outcome::Other, 1).await;
+    session.probed(Kind::Port, Outcome::Ok, 10).await;
+    let addresses = || session.probes.all().iter().filter(|(kind, _)| *kind == Kind::Address).count();
+    assert_eq!(addresses(), 1, "it has no turn before the others of its kind");
+    held.clear();
+    session.probed(Kind::Address, Outcome::TimedOut, 2).await;
+    session.update(aim(pod, Some(target(serve(gateway_of(pod)).await))));
+    while session.told().await.address != Some(Ok(Identity::Proved)) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_one_session_one_probe_at_a_time_waits_among_the_silent() {
+    let prober = Prober::new(200, Arc::<Probes>::default());
+    let [one, other] = [(); 2].map(|()| prober.watch(Arc::new(|_, _| ())).prober);
+    let make = |prober: &Prober, seconds: u64| {
+        let (prober, wait) = (prober.clone(), move || tokio::time::sleep(Duration::from_secs(seconds)));
+        async move { prober.make(Kind::Port, Lane::Silent, 1, wait).await }
+    };
+    let first = tokio::spawn(make(&one, 1));
+    tokio::task::yield_now().await;
+    let begun = Instant::now();
+    make(&other, 0).await;
+    assert!(begun.elapsed() < Duration::from_secs(1) && !first.is_finished());
+    make(&one, 0).await;
+    assert!(first.is_finished());
 }
 
 impl Session {
