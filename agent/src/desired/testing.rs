@@ -33,7 +33,7 @@ pub(crate) fn session(ports: &str) -> Session {
 pub(crate) fn routing() -> Routing {
     Routing {
         base_domain: Some("sessions.example.test".to_owned()),
-        home: vec!["sess".to_owned()],
+        home_namespace: Some("sess".to_owned()),
         ..Routing::default()
     }
 }

@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::{
+    glob::escaped,
     policy::Routing,
     session::{ALPHABET, SessionId},
 };
@@ -12,13 +13,20 @@ use crate::{
 /// older route, and the newer one's probe finds no proof.
 const HASH: usize = 5;
 
+/// A regular expression, neither anchored nor minding case, that matches what can be the host of a session's port and
+/// nothing else: a port and whatever stands behind it, one label below the base domain. None where routing is off.
+pub(crate) fn pattern(routing: &Routing) -> Option<String> {
+    let domain = routing.base_domain.as_ref().filter(|_| routing.is_on())?;
+    Some(format!(r"(?i:[1-9][0-9]{{0,4}}-[a-z0-9-]+\.{})", escaped(domain)))
+}
+
 /// The host of a port: one label below the base domain, so that one wildcard record and certificate cover all
-/// (case B127). In the namespaces that are `home` it is `<port>-<id>`, elsewhere `<port>-<id>--<hash of the namespace>`,
+/// (case B127). In the one namespace that is home it is `<port>-<id>`, elsewhere `<port>-<id>--<hash of the namespace>`,
 /// so that no two namespaces want the same. None where routing is off.
 #[must_use]
 pub fn host(port: u16, id: &SessionId, namespace: &str, routing: &Routing) -> Option<String> {
     let domain = routing.base_domain.as_ref().filter(|_| routing.is_on())?;
-    if routing.home.iter().any(|home| home == namespace) {
+    if routing.home_namespace.as_deref() == Some(namespace) {
         return Some(format!("{port}-{id}.{domain}"));
     }
     let digest = Sha256::digest(namespace.as_bytes());
@@ -29,6 +37,7 @@ pub fn host(port: u16, id: &SessionId, namespace: &str, routing: &Routing) -> Op
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use regex::Regex;
 
     use super::*;
     use crate::{
@@ -59,6 +68,34 @@ mod tests {
         assert_eq!(host(3000, &id, "team-a", &off), None);
     }
 
+    fn pattern_of(routing: &Routing) -> Option<Regex> {
+        pattern(routing).map(|pattern| Regex::new(&format!("^(?:{pattern})$")).unwrap())
+    }
+
+    #[test]
+    fn what_is_no_host_of_a_session_is_not_taken_for_one() {
+        let pattern = pattern_of(&routing("example.com")).unwrap();
+        assert!(pattern.is_match("3000-abc.example.com") && pattern.is_match("3000-ABC--wcimr.Example.COM"));
+        for free in [
+            "*.example.com",
+            "*.3000-abc.example.com",
+            "a.3000-abc.example.com",
+            "3000-abc.example.com.example.org",
+            "3000-abc.exampleXcom",
+            "3000-abc.other.com",
+            "3000.example.com",
+            "0-abc.example.com",
+            "300000-abc.example.com",
+            "web-3000.example.com",
+            "example.com",
+            "",
+        ] {
+            assert!(!pattern.is_match(free), "{free}");
+        }
+        assert!(pattern_of(&Routing { mode: RoutingMode::None, ..routing("example.com") }).is_none());
+        assert!(pattern_of(&Routing::default()).is_none());
+    }
+
     #[test]
     fn b115_the_longest_host_below_the_longest_domain_is_a_dns_name() {
         let labels = ["a".repeat(63), "b".repeat(63), "c".repeat(61)];
@@ -86,6 +123,7 @@ mod tests {
             let host = host(port, &id, &namespace, &routing("example.com")).unwrap();
             let label = host.strip_suffix(".example.com").unwrap();
             prop_assert!(is_dns_label(label, LABEL), "{}", label);
+            prop_assert!(pattern_of(&routing("example.com")).unwrap().is_match(&host), "{}", host);
         }
 
         #[test]

@@ -6,7 +6,10 @@ use super::{
     AppArmor, HostUsers, Policy, Profile, SupplementalGroups, image_pattern,
     kubernetes::{DEFAULT_SCHEDULER, SAFE_SYSCTLS},
 };
-use crate::glob::{self, escaped};
+use crate::{
+    glob::{self, escaped},
+    host,
+};
 
 /// An RE2 regular expression that matches nothing, not even the empty text.
 const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
@@ -24,6 +27,7 @@ const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
 /// | `digest` | 12 hex digits: which policy this is of |
 /// | `profiles` | list of the profiles' names; `default` is always among them |
 /// | `trusted` | list of user names that may set what is otherwise written by us alone |
+/// | `routing.hosts` | regex of what can be the host of a session's port, in any case; matches nothing where routing is off |
 /// | `bodies.audience` | the audience of the token that the init container `cofferdam-fetch` mounts; empty where bodies are off |
 /// | `<profile>.allow.namespaces` | regex of namespaces that may use the profile; matches all if all may |
 /// | `<profile>.allow.users` | regex of user names that may use the profile; matches all if all may |
@@ -58,6 +62,7 @@ pub fn params(policy: &Policy) -> BTreeMap<String, String> {
         ("digest".to_owned(), policy.digest().to_owned()),
         ("profiles".to_owned(), list(policy.profile_names())),
         ("trusted".to_owned(), list(policy.trusted())),
+        ("routing.hosts".to_owned(), any_of(host::pattern(policy.routing()))),
         ("bodies.audience".to_owned(), if bodies.enabled { bodies.audience.clone() } else { String::new() }),
     ]);
     for (name, profile) in &policy.profiles {
@@ -230,6 +235,7 @@ mod tests {
             ("default.runtime-class", ""),
             ("default.images", "^(?s:.*(?:[:@][^/]+)?)$"),
             ("bodies.audience", "cofferdam-bodies"),
+            ("routing.hosts", NOTHING),
         ] {
             assert_eq!(params.get(key).map(String::as_str), Some(value), "{key}");
         }
@@ -271,6 +277,13 @@ mod tests {
         profile.images.allowed.clear();
         let nothing = Regex::new(&of(profile)["default.images"]).unwrap();
         assert!(!nothing.is_match("") && !nothing.is_match("a"));
+    }
+
+    #[test]
+    fn hosts_of_sessions_are_those_below_the_base_domain() {
+        let text = "profiles: {default: {}}\nrouting: {baseDomain: a.example}";
+        let hosts = &params(&Policy::parse("policy.yaml", text).unwrap())["routing.hosts"];
+        assert_eq!(hosts, r"^(?s:(?i:[1-9][0-9]{0,4}-[a-z0-9-]+\.a\.example))$");
     }
 
     #[test]

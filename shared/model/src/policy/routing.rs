@@ -9,8 +9,8 @@ pub struct Routing {
     pub base_domain: Option<String>,
     /// Which kind of object makes an address.
     pub mode: RoutingMode,
-    /// Namespaces whose hosts carry no hash of the namespace.
-    pub home: Vec<String>,
+    /// The one namespace whose hosts carry no hash of it; none where all do.
+    pub home_namespace: Option<String>,
     /// The Gateway that routes are attached to; none for a layer that is not configured.
     pub gateway: Option<ParentGateway>,
     /// The class of Ingresses; none for one that is not configured.
@@ -127,7 +127,7 @@ impl Default for Routing {
         Self {
             base_domain: None,
             mode: RoutingMode::Auto,
-            home: vec!["cofferdam-sessions".to_owned()],
+            home_namespace: Some("cofferdam-sessions".to_owned()),
             gateway: None,
             ingress_class: None,
             ingress_tls_secret: None,

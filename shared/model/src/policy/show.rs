@@ -181,7 +181,7 @@ fn of_routing(routing: &Routing) -> RoutingFile {
             RoutingMode::Ingress => RoutingModeFile::Ingress,
             RoutingMode::None => RoutingModeFile::None,
         }),
-        home: Some(texts(&routing.home)),
+        home_namespace: Some(optional(routing.home_namespace.as_ref())),
         gateway: Some(of_gateway(routing.gateway.as_ref())),
         ingress: Some(IngressFile {
             class_name: Some(optional(routing.ingress_class.as_ref())),

@@ -15,6 +15,11 @@ use crate::{
 /// Longest base domain. `<port>-<id>--<hash>.` takes 64 characters of the 253 that a host may have.
 const BASE_DOMAIN: usize = 189;
 
+/// Whether a namespace can have that name.
+fn is_namespace(name: &str) -> bool {
+    is_dns_label(name, LABEL)
+}
+
 impl Checker<'_> {
     pub(super) fn routing(&self, file: RoutingFile) -> Checked<Routing> {
         let defaults = Routing::default();
@@ -31,9 +36,10 @@ impl Checker<'_> {
         Ok(Routing {
             base_domain: self.base_domain(file.base_domain)?,
             mode,
-            home: match file.home {
-                Some(home) => self.namespaces("home", home)?,
-                None => defaults.home,
+            // One, so that no two namespaces can ever want the same host.
+            home_namespace: match file.home_namespace {
+                Some(home) => self.name("homeNamespace", Some(home), is_namespace, "one namespace")?,
+                None => defaults.home_namespace,
             },
             gateway,
             ingress_class,
@@ -81,7 +87,6 @@ impl Checker<'_> {
                 None => Ok(None),
             };
         };
-        let is_namespace = |name: &str| is_dns_label(name, LABEL);
         Ok(Some(ParentGateway {
             name,
             namespace: self.name("namespace", file.namespace, is_namespace, "the Gateway's namespace")?,

@@ -15,8 +15,8 @@ pub(in crate::policy) struct RoutingFile {
     pub(in crate::policy) base_domain: Option<Given<String>>,
     /// Which kind of object makes an address.
     pub(in crate::policy) mode: Option<RoutingModeFile>,
-    /// Namespaces whose hosts are `<port>-<id>`. Elsewhere a hash of the namespace follows.
-    pub(in crate::policy) home: Option<Vec<Given<String>>>,
+    /// The namespace whose hosts are `<port>-<id>`. Elsewhere a hash of the namespace follows. Empty for none.
+    pub(in crate::policy) home_namespace: Option<Given<String>>,
     /// The Gateway that routes are attached to.
     pub(in crate::policy) gateway: Option<GatewayFile>,
     /// What Ingresses are made of.

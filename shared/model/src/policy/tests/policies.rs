@@ -178,7 +178,7 @@ prop_compose! {
     fn routing()(
         base_domain in option::of("[a-z0-9]{1,5}(\\.[a-z0-9]{1,5}){0,2}"),
         mode in select(vec![RoutingMode::Auto, RoutingMode::Gateway, RoutingMode::Ingress, RoutingMode::None]),
-        home in vec("[a-z0-9]{1,5}", 0..3),
+        home_namespace in option::of("[a-z0-9]{1,5}"),
         gateway in option::of(gateway()),
         ingress_class in option::of("[a-z0-9]{1,5}"),
         ingress_tls_secret in option::of("[a-z0-9]{1,5}"),
@@ -192,7 +192,7 @@ prop_compose! {
         Routing {
             base_domain,
             mode,
-            home,
+            home_namespace,
             gateway,
             ingress_class,
             ingress_tls_secret: ingress_tls_secret.filter(|_| !ignores_secret),

@@ -43,18 +43,21 @@ fn what_routes_are_made_of_is_said_in_names() {
         ("gateway: {name: '', listener: a}", "policy.yaml:3: `listener` means nothing without the Gateway's `name`"),
         ("ingress:\n  className: a b", "policy.yaml:4: `className` must be the name of an IngressClass, or empty"),
         ("ingress:\n  tlsSecret: a/b", "policy.yaml:4: `tlsSecret` must be the name of a Secret, or empty"),
-        ("home: [team-*]", "policy.yaml:3: `home` must name namespaces in full"),
-        ("home:\n  - a\n  - ''", "policy.yaml:5: `home` must name namespaces in full"),
-        ("home: a", "policy.yaml:3: `home` must be a list"),
+        ("homeNamespace: team-*", "policy.yaml:3: `homeNamespace` must be the name of one namespace, or empty"),
+        ("homeNamespace: a, b", "policy.yaml:3: `homeNamespace` must be the name of one namespace, or empty"),
+        ("homeNamespace: [a, b]", "policy.yaml:3: `homeNamespace` must be"),
+        ("home: [a]", "policy.yaml:3: "),
     ]);
-    let said =
-        routing("gateway: {name: web, namespace: infra, listener: https}\nhome: [a, b]\ningress: {className: nginx}");
+    let said = routing(
+        "gateway: {name: web, namespace: infra, listener: https}\nhomeNamespace: a\ningress: {className: nginx}",
+    );
     let said = said.unwrap();
     let parent = ParentGateway { name: "web".into(), namespace: Some("infra".into()), listener: Some("https".into()) };
     assert_eq!(said.gateway, Some(parent));
-    assert_eq!((said.home.len(), said.ingress_class.as_deref()), (2, Some("nginx")));
-    let empty = "gateway: {name: '', namespace: '', listener: ''}\ningress: {className: '', tlsSecret: ''}\nhome: []";
-    assert_eq!(routing(empty).unwrap(), Routing { home: Vec::new(), ..Routing::default() });
+    assert_eq!((said.home_namespace.as_deref(), said.ingress_class.as_deref()), (Some("a"), Some("nginx")));
+    let empty =
+        "gateway: {name: '', namespace: '', listener: ''}\ningress: {className: '', tlsSecret: ''}\nhomeNamespace: ''";
+    assert_eq!(routing(empty).unwrap(), Routing { home_namespace: None, ..Routing::default() });
 }
 
 #[test]
