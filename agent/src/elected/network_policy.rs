@@ -1,10 +1,11 @@
 //! The `NetworkPolicy` of a namespace with sessions (defect D27).
 //!
 //! Sessions reach DNS, the port that bodies come from, and the internet less what the policy blocks; never each other. They
-//! are reached by agents, by the API, and by the data plane of the routing layer. Where that runs cannot be told from a
-//! Gateway or a class: most controllers run it in a namespace of their own. So `network.dataPlaneNamespaces` is required
-//! where routing is on (lesson L14), and where it is empty a line in the log says so. A data plane on the nodes' own network
-//! has no namespace that a policy could name; there, use `network.mode: manual`.
+//! are reached by agents and by the data plane of the routing layer; not by an API, which speaks to what runs in a session
+//! through its kubelet. Where the data plane runs cannot be told from a Gateway or a class: most controllers run it in a
+//! namespace of their own. So `network.dataPlaneNamespaces` is required where routing is on (lesson L14), and where it is
+//! empty a line in the log says so. A data plane on the nodes' own network has no namespace that a policy could name; there,
+//! use `network.mode: manual`.
 
 use std::net::IpAddr;
 
@@ -21,7 +22,7 @@ const BODIES: u16 = 8063;
 pub(super) fn network_policy(namespace: &str, enforced: bool, network: &Network, system: &str) -> Value {
     let selected =
         if enforced { json!({}) } else { json!({"matchExpressions": [{"key": SESSION, "operator": "Exists"}]}) };
-    let mut ingress = vec![json!({"from": [component("agent", system), component("api", system)]})];
+    let mut ingress = vec![json!({"from": [component("agent", system)]})];
     if !network.data_plane_namespaces.is_empty() {
         let from: Vec<_> =
             network.data_plane_namespaces.iter().map(|name| json!({"namespaceSelector": named(name)})).collect();
@@ -130,14 +131,14 @@ mod tests {
             let rules = policy["spec"]["ingress"].as_array().unwrap().clone();
             rules.iter().flat_map(|rule| rule["from"].as_array().unwrap().clone()).collect::<Vec<_>>()
         };
-        let ours = [component("agent", "cofferdam-system"), component("api", "cofferdam-system")];
-        assert_eq!(from(&Network::default()), ours);
+        let agents = [component("agent", "cofferdam-system")];
+        assert_eq!(from(&Network::default()), agents);
         let data_plane_namespaces = vec!["envoy-gateway-system".to_owned(), "edge".to_owned()];
         let named = from(&Network { data_plane_namespaces, ..Network::default() });
-        assert_eq!(named.len(), 4);
+        assert_eq!(named.len(), 3);
         let name = "kubernetes.io/metadata.name";
-        assert_eq!(named[3], json!({"namespaceSelector": {"matchLabels": {name: "edge"}}}));
-        assert_eq!(ours[0]["namespaceSelector"]["matchLabels"][name], "cofferdam-system");
+        assert_eq!(named[2], json!({"namespaceSelector": {"matchLabels": {name: "edge"}}}));
+        assert_eq!(agents[0]["namespaceSelector"]["matchLabels"][name], "cofferdam-system");
         // A rule without a peer would let everybody in.
         assert!(named.iter().all(|peer| peer != &json!({})));
     }
