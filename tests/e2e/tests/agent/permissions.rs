@@ -15,16 +15,16 @@ const AGENT: &str = "system:serviceaccount:cofferdam-system:cofferdam-agent";
 /// Why a right that no request showed is needed all the same; none for one that is not.
 fn why_unseen((group, resource, verb): &Right) -> Option<&'static str> {
     match (group.as_str(), resource.as_str(), verb.as_str()) {
-        ("coordination.k8s.io", "leases", "create" | "patch") => Some("only if somebody deleted the Lease"),
-        (_, _, "get") => Some("who lists and watches asks by name only in doubt, as before an orphan is swept"),
+        ("coordination.k8s.io", "leases", "create") => Some("only if somebody deleted the Lease"),
+        ("", "pods" | "nodes" | "services", "get") => {
+            Some("asked for by name only in doubt: whose a claim is, and before an orphan is swept")
+        }
         (_, "endpointslices" | "httproutes" | "networkpolicies", "create") => {
             Some("a server-side apply that creates needs it, and is logged as a patch")
         }
         (_, "ingresses", "create" | "patch" | "delete") => Some("only where an ingress controller routes"),
         ("", "services", "patch") => Some("only what others changed is applied again"),
         (_, "networkpolicies", "delete") => Some("only minutes after the last session of a namespace"),
-        ("", "events", "create" | "patch") => Some("the older API of events"),
-        ("events.k8s.io", "events", "patch") => Some("only for a series of events"),
         _ => None,
     }
 }
