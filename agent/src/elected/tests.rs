@@ -334,9 +334,21 @@ async fn a_namespace_has_its_network_policy_while_it_has_sessions() {
 #[tokio::test(start_paused = true)]
 async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
     let api = cluster(2);
-    for id in ["owned", "orphan", "elsewhere", "unlabelled"] {
+    for id in ["owned", "orphan", "elsewhere", "unlabelled", "nowhere", "nobodys", "stripped"] {
         add_session(&api, id, 1);
     }
+    // What says no node, or none that could be, is judged by its owner; and an owner that could not be is none.
+    for (name, node, owner) in [("nowhere", "", "nowhere"), ("nobodys", "../pods", "../nodes/node-1")] {
+        let mut slice = api.get("endpointslices", "team-a", &format!("s-{name}")).unwrap();
+        slice["metadata"]["annotations"]["cofferdam.dev/node"] = json!(node);
+        slice["metadata"]["ownerReferences"][0]["name"] = json!(owner);
+        api.put("endpointslices", &slice);
+    }
+    let mut slice = api.get("endpointslices", "team-a", "s-stripped").unwrap();
+    slice["metadata"]["ownerReferences"] = json!([]);
+    api.put("endpointslices", &slice);
+    api.remove("pods", "team-a", "nobodys");
+    api.remove("pods", "team-a", "stripped");
     // A pod of the same name is not the same pod.
     let renewed = |name: &str, change: &dyn Fn(&mut Value)| {
         let mut pod = api.get("pods", "team-a", name).unwrap();
@@ -355,15 +367,23 @@ async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
     let foreign = json!({"metadata": {"name": "theirs", "namespace": "team-a", "labels": {}}});
     api.put("services", &foreign);
     let agent = Agent::start(&api, "agent-1");
-    until("swept", || agent.metric("swept_objects_total{resource=\"endpointslices\"}") == 2).await;
-    for (name, is_there) in [("s-owned", true), ("s-orphan", false), ("s-elsewhere", false), ("s-unlabelled", true)] {
+    until("swept", || agent.metric("swept_objects_total{resource=\"endpointslices\"}") == 4).await;
+    for (name, is_there) in [
+        ("s-owned", true),
+        ("s-orphan", false),
+        ("s-elsewhere", false),
+        ("s-unlabelled", true),
+        ("s-nowhere", true),
+        ("s-nobodys", false),
+        ("s-stripped", false),
+    ] {
         assert_eq!(api.get("endpointslices", "team-a", name).is_some(), is_there, "{name}");
     }
     for name in ["theirs", "s-unlabelled"] {
         assert!(api.get("services", "team-a", name).is_some(), "{name}");
     }
     sleep(Duration::from_mins(20)).await;
-    assert_eq!(api.writes().len(), 2);
+    assert_eq!(api.writes().len(), 4);
     agent.ends().await;
 }
 

@@ -13,7 +13,8 @@ pub(crate) fn is_dns_label(text: &str, most: usize) -> bool {
 }
 
 /// Whether this can name most objects: parts like DNS labels, of which only the whole has a longest length.
-pub(crate) fn is_object_name(text: &str) -> bool {
+#[must_use]
+pub fn is_object_name(text: &str) -> bool {
     text.len() <= NAME && text.split('.').all(|part| is_dns_label(part, NAME))
 }
 

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cofferdam_model::is_object_name;
 use cofferdam_model::keys::{AGENT, MANAGED_BY, SESSION};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::{Api, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, ListMeta, Request};
+use kube::{Api, Resource as _};
+use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::Failed;
 use crate::elected::Context;
-use crate::elected::orphans::{Known, RESOURCES, Resource, Suspicion, suspicion};
+use crate::elected::orphans::{Known, Metadata, RESOURCES, Resource, Suspicion, suspicion};
 
 /// Between two sweeps; the first is at once.
 const ROUND: Duration = Duration::from_mins(5);
@@ -21,12 +22,10 @@ const ROUND: Duration = Duration::from_mins(5);
 /// After one that failed.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Objects of one answer.
-const PAGE: u32 = 500;
+/// Objects of one answer: the metadata of one may have half a megabyte, and all of it is sent.
+const PAGE: u32 = 50;
 
 const DOING: &str = "looking for objects that belong to nobody";
-
-type Metadata = PartialObjectMeta<DynamicObject>;
 
 /// Never ends.
 pub(super) async fn run(context: &Context) {
@@ -41,115 +40,166 @@ pub(super) async fn run(context: &Context) {
 
 /// Looks at everything once. What fails for one kind or one object keeps no other from being swept.
 async fn sweep(context: &Context) -> Result<(), Failed> {
-    let (mut objects, mut result) = (Vec::new(), Ok(()));
-    for resource in &RESOURCES {
-        match list_ours(context, resource).await {
-            Ok(Some((api_resource, found))) => {
-                objects.extend(found.into_iter().map(|object| (resource, api_resource.clone(), object)));
-            }
-            Ok(None) => {}
-            Err(Failed) => result = Err(Failed),
-        }
-    }
-    if objects.is_empty() {
-        return result;
-    }
-    // Only now: a pod that came in between may own one of them.
     let known = known(context).await?;
-    let mut gone = Gone { context, pods: BTreeMap::new(), nodes: BTreeMap::new() };
-    for (resource, api_resource, object) in &objects {
-        let Some(suspicion) = suspicion(&object.metadata, &known) else { continue };
-        let swept = match gone.is_so(&object.namespace().unwrap_or_default(), &suspicion).await {
-            Ok(true) => delete(context, resource, api_resource, object).await,
-            Ok(false) => Ok(()),
-            Err(Failed) => Err(Failed),
-        };
-        result = result.and(swept);
+    let mut gone = Gone { context, pods: BTreeMap::new(), sessions: BTreeMap::new(), nodes: BTreeMap::new() };
+    let mut result = Ok(());
+    for resource in &RESOURCES {
+        for version in resource.versions {
+            match sweep_version(context, resource, version, &known, &mut gone).await {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(Failed) => result = Err(Failed),
+            }
+        }
     }
     result
 }
 
-/// All objects of ours of one kind; none where the API server does not have the kind.
-async fn list_ours(context: &Context, resource: &Resource) -> Result<Option<(ApiResource, Vec<Metadata>)>, Failed> {
-    for version in resource.versions {
-        let gvk = kube::core::GroupVersionKind::gvk(resource.group, version, resource.kind);
-        let api_resource = ApiResource::from_gvk_with_plural(&gvk, resource.plural);
-        let api: Api<DynamicObject> = Api::all_with(context.client(), &api_resource);
-        if let Some(found) = list(context, &api, &format!("{MANAGED_BY}={AGENT}")).await? {
-            return Ok(Some((api_resource, found)));
+/// Looks at all our objects of one kind, in that version of it, and keeps none: false where there is no such kind.
+async fn sweep_version(
+    context: &Context,
+    resource: &Resource,
+    version: &str,
+    known: &Known,
+    gone: &mut Gone<'_>,
+) -> Result<bool, Failed> {
+    let gvk = GroupVersionKind::gvk(resource.group, version, resource.kind);
+    let api_resource = ApiResource::from_gvk_with_plural(&gvk, resource.plural);
+    let mut pages = Pages::new(context, &api_resource, None, &format!("{MANAGED_BY}={AGENT}"));
+    let mut result = Ok(true);
+    while !pages.is_over {
+        let Some(page) = pages.next().await? else { return Ok(false) };
+        for object in page {
+            let Some(suspicion) = suspicion(&object, known) else { continue };
+            let swept = match gone.is_so(&object, &suspicion).await {
+                Ok(true) => delete(context, resource, &api_resource, &object).await,
+                Ok(false) => Ok(()),
+                Err(Failed) => Err(Failed),
+            };
+            result = swept.and(result);
         }
     }
-    Ok(None)
+    result
 }
 
-/// Page by page, metadata alone; none where there is no such kind.
-async fn list<K>(context: &Context, api: &Api<K>, labels: &str) -> Result<Option<Vec<PartialObjectMeta<K>>>, Failed>
-where
-    K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let mut all = Vec::new();
-    let mut params = ListParams::default().labels(labels).limit(PAGE);
-    loop {
+/// The metadata of all objects of a kind, page by page.
+struct Pages<'a> {
+    context: &'a Context,
+    request: Request,
+    params: ListParams,
+    is_over: bool,
+}
+
+/// One of them. What is not read is not kept: a type for all metadata would hold annotations and managed fields.
+#[derive(Default, Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: ListMeta,
+    items: Vec<Object>,
+}
+
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+}
+
+impl<'a> Pages<'a> {
+    /// Of one namespace, or of all; `labels` is a selector.
+    fn new(context: &'a Context, resource: &ApiResource, namespace: Option<&str>, labels: &str) -> Self {
+        let request = Request::new(DynamicObject::url_path(resource, namespace));
+        Self { context, request, params: ListParams::default().labels(labels).limit(PAGE), is_over: false }
+    }
+
+    /// The next one; none where there is no such kind.
+    async fn next(&mut self) -> Result<Option<Vec<Metadata>>, Failed> {
         let page = async {
-            match api.list_metadata(&params).await {
+            let request = self.request.list_metadata(&self.params).map_err(kube::Error::BuildRequest)?;
+            match self.context.client.request::<Page>(request).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
                 answer => answer.map(Some),
             }
         };
-        let Some(page) = context.ask(DOING, page).await? else { return Ok(None) };
-        all.extend(page.items);
-        match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => params.continue_token = Some(next),
-            None => return Ok(Some(all)),
-        }
+        let Some(page) = self.context.ask(DOING, page).await? else { return Ok(None) };
+        self.params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
+        self.is_over = self.params.continue_token.is_none();
+        Ok(Some(page.items.into_iter().map(|object| object.metadata).collect()))
     }
 }
 
 /// All nodes, and all pods with the label of a session.
 async fn known(context: &Context) -> Result<Known, Failed> {
-    let pods: Api<Pod> = Api::all(context.client());
-    let nodes: Api<Node> = Api::all(context.client());
+    let mut known = Known::default();
+    let mut pods = Pages::new(context, &ApiResource::erase::<Pod>(&()), None, SESSION);
+    let mut nodes = Pages::new(context, &ApiResource::erase::<Node>(&()), None, "");
     // Both kinds are always there.
-    let pods = list(context, &pods, SESSION).await?.ok_or(Failed)?;
-    let nodes = list(context, &nodes, "").await?.ok_or(Failed)?;
-    let session = |pod: &PartialObjectMeta<Pod>| {
-        (pod.namespace().unwrap_or_default(), pod.labels().get(SESSION).cloned().unwrap_or_default())
-    };
-    Ok(Known {
-        sessions: pods.iter().map(session).collect(),
-        pods: pods.into_iter().filter_map(|pod| pod.metadata.uid).collect(),
-        nodes: nodes.iter().map(ResourceExt::name_any).collect(),
-    })
+    while !pods.is_over {
+        for pod in pods.next().await?.ok_or(Failed)? {
+            let id = pod.session().unwrap_or_default().to_owned();
+            known.sessions.insert((pod.namespace, id));
+            known.pods.insert(pod.uid);
+        }
+    }
+    while !nodes.is_over {
+        known.nodes.extend(nodes.next().await?.ok_or(Failed)?.into_iter().map(|node| node.name));
+    }
+    Ok(known)
 }
 
-/// What was asked for by name, each once in a sweep: nothing is deleted on the strength of a list alone.
+/// What was asked for, each once in a sweep: nothing is deleted on the strength of a list of everything, which is older
+/// than the object may be.
 struct Gone<'a> {
     context: &'a Context,
+    /// The uid of the pod of that namespace and name, if it is there.
     pods: BTreeMap<(String, String), Option<String>>,
+    /// Whether no pod has that namespace and id.
+    sessions: BTreeMap<(String, String), bool>,
     nodes: BTreeMap<String, bool>,
 }
 
 impl Gone<'_> {
-    /// Whether the suspicion about an object of that namespace is right.
-    async fn is_so(&mut self, namespace: &str, suspicion: &Suspicion) -> Result<bool, Failed> {
+    /// Whether the suspicion about that object is right.
+    async fn is_so(&mut self, object: &Metadata, suspicion: &Suspicion<'_>) -> Result<bool, Failed> {
+        let (context, namespace) = (self.context, object.namespace.as_str());
         match suspicion {
-            Suspicion::Unowned => Ok(true),
-            Suspicion::NodeGone(name) => {
-                if !self.nodes.contains_key(name) {
-                    let nodes: Api<Node> = Api::all(self.context.client());
-                    let is_gone = self.context.ask(DOING, nodes.get_metadata_opt(name)).await?.is_none();
-                    self.nodes.insert(name.clone(), is_gone);
+            Suspicion::Unowned => {
+                // No pod has an id that nobody says.
+                let Some(id) = object.session() else { return Ok(true) };
+                let key = (namespace.to_owned(), id.to_owned());
+                if let Some(is_gone) = self.sessions.get(&key) {
+                    return Ok(*is_gone);
                 }
-                Ok(self.nodes.get(name) == Some(&true))
+                let labels = format!("{SESSION}={id}");
+                let mut pods = Pages::new(context, &ApiResource::erase::<Pod>(&()), Some(namespace), &labels);
+                let mut is_gone = true;
+                // A page may be empty, and not the last.
+                while is_gone && !pods.is_over {
+                    is_gone = pods.next().await?.ok_or(Failed)?.is_empty();
+                }
+                self.sessions.insert(key, is_gone);
+                Ok(is_gone)
             }
-            Suspicion::PodGone { name, uid } => {
-                let key = (namespace.to_owned(), name.clone());
-                if !self.pods.contains_key(&key) {
-                    let pods: Api<Pod> = Api::namespaced(self.context.client(), namespace);
-                    let pod = self.context.ask(DOING, pods.get_metadata_opt(name)).await?;
-                    self.pods.insert(key.clone(), pod.and_then(|pod| pod.metadata.uid));
+            Suspicion::NodeGone(name) => {
+                if let Some(is_gone) = self.nodes.get(*name) {
+                    return Ok(*is_gone);
                 }
-                Ok(self.pods.get(&key).is_some_and(|found| found.as_ref() != Some(uid)))
+                let nodes: Api<Node> = Api::all(context.client());
+                let is_gone = context.ask(DOING, nodes.get_metadata_opt(name)).await?.is_none();
+                self.nodes.insert((*name).to_owned(), is_gone);
+                Ok(is_gone)
+            }
+            // No pod has such a name, and it would become a part of a path.
+            Suspicion::PodGone(owner) if !is_object_name(&owner.name) => Ok(true),
+            Suspicion::PodGone(owner) => {
+                let key = (namespace.to_owned(), owner.name.clone());
+                if let Some(found) = self.pods.get(&key) {
+                    return Ok(found.as_ref() != Some(&owner.uid));
+                }
+                let pods: Api<Pod> = Api::namespaced(context.client(), namespace);
+                let pod = context.ask(DOING, pods.get_metadata_opt(&owner.name)).await?;
+                let found = pod.and_then(|pod| pod.metadata.uid);
+                let is_gone = found.as_ref() != Some(&owner.uid);
+                self.pods.insert(key, found);
+                Ok(is_gone)
             }
         }
     }
@@ -162,12 +212,11 @@ async fn delete(
     api_resource: &ApiResource,
     object: &Metadata,
 ) -> Result<(), Failed> {
-    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    let api: Api<DynamicObject> = Api::namespaced_with(context.client(), &namespace, api_resource);
-    let only =
-        Preconditions { uid: object.metadata.uid.clone(), resource_version: object.metadata.resource_version.clone() };
+    let Metadata { namespace, name, uid, resource_version, .. } = object;
+    let api: Api<DynamicObject> = Api::namespaced_with(context.client(), namespace, api_resource);
+    let only = Preconditions { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
     let params = DeleteParams::background().preconditions(only);
-    if context.write(DOING, api.delete(&name, &params)).await? {
+    if context.write(DOING, api.delete(name, &params)).await? {
         context.metrics.swept(resource.plural);
         tracing::info!(resource = resource.plural, namespace, name, "deleted an object that belonged to nobody");
     }
