@@ -7,6 +7,7 @@
 //! empty a line in the log says so. A data plane on the nodes' own network has no namespace that a policy could name; there,
 //! use `network.mode: manual`.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, NETWORK_POLICY, SESSION};
@@ -51,9 +52,36 @@ pub(super) fn network_policy(namespace: &str, enforced: bool, network: &Network,
     })
 }
 
-/// Whether the live object is what is wanted. What others put beside it, such as labels of their own, does not count.
-pub(super) fn is_as_wanted(live: &Value, wanted: &Value) -> bool {
-    live["spec"] == wanted["spec"] && live["metadata"]["labels"][MANAGED_BY] == AGENT
+/// What is kept of a policy of that name, however much somebody writes into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Live {
+    pub(super) uid: String,
+    pub(super) is_ours: bool,
+    /// In short: it is only compared.
+    spec: u64,
+}
+
+impl Live {
+    /// Reads the object.
+    pub(super) fn read(policy: &Value) -> Self {
+        let metadata = &policy["metadata"];
+        Self {
+            uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
+            is_ours: metadata["labels"][MANAGED_BY] == AGENT,
+            spec: hash(&policy["spec"]),
+        }
+    }
+
+    /// Whether it is what is wanted. What others put beside it, such as labels of their own, does not count.
+    pub(super) fn is_as(&self, wanted: &Value) -> bool {
+        self.is_ours && self.spec == hash(&wanted["spec"])
+    }
+}
+
+fn hash(spec: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    spec.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn named(namespace: &str) -> Value {
@@ -163,14 +191,14 @@ mod tests {
         let mut live = wanted.clone();
         live["metadata"]["labels"]["team"] = json!("a");
         live["metadata"]["resourceVersion"] = json!("7");
-        assert!(is_as_wanted(&live, &wanted));
+        assert!(Live::read(&live).is_as(&wanted));
         let mut edits = vec![live.clone(); 4];
         edits[0]["spec"]["egress"].as_array_mut().unwrap().push(json!({}));
         edits[1]["spec"]["podSelector"]["matchLabels"] = json!({"a": "b"});
         edits[2]["metadata"]["labels"] = json!({"team": "a"});
         edits[3]["spec"]["policyTypes"] = json!(["Ingress"]);
         for edit in edits {
-            assert!(!is_as_wanted(&edit, &wanted), "{edit}");
+            assert!(!Live::read(&edit).is_as(&wanted), "{edit}");
         }
     }
 

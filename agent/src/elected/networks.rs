@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cofferdam_model::keys::{AGENT, MANAGED_BY, NETWORK_POLICY};
+use cofferdam_model::keys::NETWORK_POLICY;
 use cofferdam_model::policy::{NetworkMode, Policy};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::kept::Key;
-use super::network_policy::{is_as_wanted, network_policy};
+use super::network_policy::{Live, network_policy};
 use crate::session::Membership;
 
 /// A namespace keeps its policy for so long after its last session: the next one need not wait for it.
@@ -36,7 +36,7 @@ pub(super) struct View<'a> {
     /// Namespaces in which a pod has the label of a session.
     pub(super) with_sessions: &'a BTreeSet<&'a str>,
     /// Policies of our name, as they are.
-    pub(super) policies: &'a BTreeMap<Key, Value>,
+    pub(super) policies: &'a BTreeMap<Key, Live>,
 }
 
 /// What is to be done.
@@ -76,7 +76,7 @@ impl Memory {
         let (mut empty, mut foreign) = (BTreeMap::new(), BTreeSet::new());
         for ((_, name), namespace) in there().filter(|(_, namespace)| !namespace.is_leaving) {
             let live = view.policies.get(&(name.clone(), NETWORK_POLICY.to_owned()));
-            let is_ours = live.is_none_or(|live| live["metadata"]["labels"][MANAGED_BY] == AGENT);
+            let is_ours = live.is_none_or(|live| live.is_ours);
             let has_sessions = match namespace.membership {
                 Membership::Enforced => true,
                 Membership::Exempt => false,
@@ -90,7 +90,7 @@ impl Memory {
             } else if has_sessions {
                 let is_enforced = namespace.membership == Membership::Enforced;
                 let wanted = network_policy(name, is_enforced, policy.network(), system);
-                let is_fine = live.is_some_and(|live| is_as_wanted(live, &wanted));
+                let is_fine = live.is_some_and(|live| live.is_as(&wanted));
                 if self.is_due(name, is_fine, now) {
                     steps.push(Step::Apply { namespace: name.clone(), policy: wanted });
                 }
@@ -98,8 +98,7 @@ impl Memory {
                 let since = self.empty.get(name).copied().unwrap_or(now);
                 empty.insert(name.clone(), since);
                 if now.duration_since(since) >= KEPT && self.is_due(name, false, now) {
-                    let uid = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                    steps.push(Step::Delete { namespace: name.clone(), uid });
+                    steps.push(Step::Delete { namespace: name.clone(), uid: live.uid.clone() });
                 }
             }
         }
@@ -129,6 +128,7 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_model::keys::{AGENT, MANAGED_BY};
     use serde_json::json;
 
     use super::*;
@@ -140,7 +140,7 @@ mod tests {
     struct Cluster {
         namespaces: BTreeMap<Key, Namespace>,
         with_sessions: BTreeSet<&'static str>,
-        policies: BTreeMap<Key, Value>,
+        policies: BTreeMap<Key, Live>,
     }
 
     impl Cluster {
@@ -175,7 +175,7 @@ mod tests {
                     Step::Apply { namespace, policy } => {
                         let mut live = policy.clone();
                         live["metadata"]["uid"] = json!(format!("uid-{namespace}"));
-                        self.policies.insert((namespace.clone(), NETWORK_POLICY.to_owned()), live);
+                        self.policies.insert((namespace.clone(), NETWORK_POLICY.to_owned()), Live::read(&live));
                     }
                     Step::Delete { namespace, .. } => {
                         self.policies.remove(&(namespace.clone(), NETWORK_POLICY.to_owned()));
@@ -226,7 +226,8 @@ mod tests {
             assert_eq!(cluster.due(&mut memory, now), []);
             let mut edited = Cluster { policies: cluster.policies.clone(), ..Cluster::default() };
             edited.set("a!");
-            edited.policies.values_mut().for_each(|policy| policy["spec"]["egress"] = json!([{}]));
+            let another = json!({"metadata": {"labels": {MANAGED_BY: AGENT}}, "spec": {"egress": [{}]}});
+            edited.policies.values_mut().for_each(|policy| *policy = Live::read(&another));
             now += Duration::from_secs(pause);
             let too_early = now.checked_sub(Duration::from_millis(1)).unwrap();
             assert_eq!(edited.due(&mut memory, too_early), [], "{pause}");
@@ -241,7 +242,7 @@ mod tests {
         let steps = cluster.due(&mut memory, start);
         cluster.done(&steps);
         let foreign = cluster.policies.get_mut(&("c".to_owned(), NETWORK_POLICY.to_owned())).unwrap();
-        foreign["metadata"]["labels"][MANAGED_BY] = json!("somebody");
+        foreign.is_ours = false;
         cluster.set("a b c");
         assert_eq!(cluster.due(&mut memory, start), []);
         // A session in between starts the wait again.
@@ -276,7 +277,7 @@ mod tests {
         let mut cluster = Cluster::default();
         cluster.set("a!");
         let theirs = json!({"metadata": {"labels": {MANAGED_BY: "kustomize"}}, "spec": {}});
-        cluster.policies.insert(("a".to_owned(), NETWORK_POLICY.to_owned()), theirs);
+        cluster.policies.insert(("a".to_owned(), NETWORK_POLICY.to_owned()), Live::read(&theirs));
         let (mut memory, now) = (Memory::default(), Instant::now());
         assert_eq!(names(&cluster.due(&mut memory, now)), "?a");
         assert_eq!(cluster.due(&mut memory, now + KEPT), []);

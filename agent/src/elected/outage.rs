@@ -4,6 +4,8 @@
 //! The annotation `cofferdam.dev/endpoints` is left as it is: it says what was last known of each port, by the only one
 //! who knew, and the conditions say that nobody knows now.
 
+use std::net::IpAddr;
+
 use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESSION};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::ResourceExt;
@@ -17,7 +19,7 @@ use crate::report::{ConditionType, Reason};
 pub(super) enum Outage {
     /// It is lost: its sessions go out of service.
     Lost,
-    /// Its agent is silent: its sessions may serve well, and nobody looks.
+    /// Its agent is silent: its sessions may serve well, and nobody looks. What leads astray goes out of service.
     Silent,
 }
 
@@ -92,6 +94,30 @@ fn mark(type_: &str, before: Option<&PodCondition>, reason: Reason, message: &st
         mark["lastTransitionTime"] = now.into();
     }
     Some(mark)
+}
+
+/// Whether this `EndpointSlice` leads to a pod that has ended, is being deleted, or has another address by now: its own agent
+/// would have taken the endpoint away, and the address may be somebody else's. A pod that is not among `pods` says nothing:
+/// it may be newer than they are, and if it is gone its slice goes with it.
+pub(super) fn leads_astray(slice: &DynamicObject, pods: &[Pod]) -> bool {
+    let owns = |pod: &&Pod| {
+        slice
+            .owner_references()
+            .iter()
+            .any(|owner| owner.kind == "Pod" && Some(&owner.uid) == pod.metadata.uid.as_ref())
+    };
+    pods.iter().filter(owns).any(|pod| {
+        let status = pod.status.as_ref();
+        let phase = status.and_then(|status| status.phase.as_deref());
+        let is_over = matches!(phase, Some("Succeeded" | "Failed")) || pod.metadata.deletion_timestamp.is_some();
+        let address = status.and_then(|status| status.pod_ip.as_deref()).and_then(address);
+        let mut endpoints = slice.data["endpoints"].as_array().into_iter().flatten();
+        is_over || endpoints.any(|endpoint| endpoint["addresses"][0].as_str().and_then(self::address) != address)
+    })
+}
+
+fn address(text: &str) -> Option<IpAddr> {
+    text.parse().ok()
 }
 
 /// What is applied so that this `EndpointSlice` has no endpoint; nothing for one that is not of that node, or has none.

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 mod api;
+mod outages;
 
 use api::{Api, Line};
 
@@ -115,7 +116,7 @@ fn add_session(api: &Api, id: &str, node: usize) {
             "name": id, "namespace": "team-a", "uid": format!("uid-of-{id}"), "labels": {"cofferdam.dev/session": id},
         },
         "spec": {"nodeName": node, "containers": []},
-        "status": {"phase": "Running", "conditions": [
+        "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [
             {"type": "cofferdam.dev/RouteReachable", "status": "True", "reason": "Reachable"},
         ]},
     }));
@@ -215,74 +216,6 @@ async fn an_agent_that_is_started_again_goes_on_leading_and_a_thief_is_believed(
     assert!(until("it gives up", || !again.leads()).await <= lease::TERM);
     again.ends().await;
     assert_eq!(holder(&api), "thief");
-}
-
-#[tokio::test(start_paused = true)]
-async fn b143_the_sessions_of_a_lost_node_go_out_of_service_once() {
-    let api = cluster(2);
-    add_session(&api, "here", 1);
-    add_session(&api, "there", 2);
-    let agent = Agent::start(&api, "agent-1");
-    until("it leads", || agent.leads()).await;
-    sleep(Duration::from_mins(10)).await;
-    assert_eq!(api.writes(), [""; 0], "nothing is wrong");
-    set_node(&api, 2, "Unknown");
-    until("out of service", || !serves(&api, "there")).await;
-    until("marked", || reason(&api, "there") == "NodeLost").await;
-    assert_eq!((serves(&api, "here"), reason(&api, "here").as_str()), (true, "Reachable"));
-    assert_eq!(api.writes(), ["APPLY endpointslices/s-there", "PATCH pods/there"]);
-    assert_eq!(agent.metric("lost_nodes"), 1);
-    sleep(Duration::from_mins(10)).await;
-    assert_eq!(api.writes(), [""; 0], "it is so already");
-    // What is new there is found.
-    add_session(&api, "late", 2);
-    until("marked", || reason(&api, "late") == "NodeLost").await;
-    assert!(!serves(&api, "late"));
-    // Its own agent writes all of it anew, and nobody undoes that.
-    set_node(&api, 2, "True");
-    until("seen", || agent.metric("lost_nodes") == 0).await;
-    add_session(&api, "there", 2);
-    api.writes();
-    sleep(Duration::from_mins(10)).await;
-    assert_eq!((serves(&api, "there"), api.writes()), (true, vec![]));
-    agent.ends().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn b143_where_too_many_nodes_seem_lost_nothing_is_done_and_that_is_told_once() {
-    let api = cluster(3);
-    add_session(&api, "there", 3);
-    let agent = Agent::start(&api, "agent-1");
-    until("it leads", || agent.leads()).await;
-    sleep(Duration::from_secs(5)).await;
-    // Both at once, as far as anybody can see.
-    set_node(&api, 2, "Unknown");
-    set_node(&api, 3, "Unknown");
-    until("the brake is on", || agent.metric("lost_node_brake") == 1).await;
-    sleep(Duration::from_mins(10)).await;
-    assert!(serves(&api, "there"));
-    assert_eq!(api.writes().iter().map(|write| write.split('/').next().unwrap()).collect::<Vec<_>>(), ["POST events"]);
-    assert_eq!(agent.metric("lost_nodes"), 2);
-    set_node(&api, 2, "True");
-    until("out of service", || !serves(&api, "there")).await;
-    assert_eq!(agent.metric("lost_node_brake"), 0);
-    agent.ends().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
-    let api = cluster(2);
-    add_session(&api, "there", 2);
-    let agent = Agent::start(&api, "agent-1");
-    until("it leads", || agent.leads()).await;
-    set_agent(&api, 2, "False");
-    let took = until("marked", || reason(&api, "there") == "AgentSilent").await;
-    assert!(took >= Duration::from_mins(1), "{took:?}");
-    assert!(serves(&api, "there"));
-    assert_eq!((agent.metric("silent_agents"), api.writes().len()), (1, 1));
-    sleep(Duration::from_mins(10)).await;
-    assert_eq!(api.writes(), [""; 0]);
-    agent.ends().await;
 }
 
 #[tokio::test(start_paused = true)]

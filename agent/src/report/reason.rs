@@ -194,7 +194,8 @@ reasons! {
     NodeLost: "NodeLost" Unknown [PortsReachable RouteProgrammed RouteReachable]
     "The node's conditions."
 
-    /// The agent of the pod's node is not ready. Routes stay as they are, and nobody looks after them.
+    /// The agent of the pod's node is not ready. Nobody looks after its routes: they stay as they are, and only pods that end
+    /// go out of service.
     AgentSilent: "AgentSilent" Unknown [PortsReachable RouteProgrammed RouteReachable]
     "The pod of DaemonSet `cofferdam-agent` on that node."
 

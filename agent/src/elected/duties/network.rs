@@ -12,12 +12,13 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Failed, WRITES};
 use crate::elected::Context;
 use crate::elected::kept::Kept;
+use crate::elected::network_policy::Live;
 use crate::elected::networks::{Memory, Namespace, Step, View};
 use crate::session::Membership;
 
@@ -151,8 +152,7 @@ fn read_namespace(namespace: &PartialObjectMeta<NamespaceObject>) -> Namespace {
     }
 }
 
-/// What is compared with what is wanted, and what a deletion needs.
-fn read_policy(policy: &DynamicObject) -> Value {
+fn read_policy(policy: &DynamicObject) -> Live {
     let metadata = &policy.metadata;
-    json!({"metadata": {"labels": metadata.labels, "uid": metadata.uid}, "spec": policy.data["spec"]})
+    Live::read(&json!({"metadata": {"labels": metadata.labels, "uid": metadata.uid}, "spec": policy.data["spec"]}))
 }

@@ -28,8 +28,10 @@ const PODS: &str = "watching the pods of agents";
 pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
     let pods: Api<Pod> = Api::namespaced(context.client(), &context.identity.namespace);
     let nodes: Api<NodeObject> = Api::all(context.client());
-    let mut node_events = pin!(watcher(nodes, watcher::Config::default()).default_backoff());
-    let mut pod_events = pin!(watcher(pods, watcher::Config::default().labels(AGENTS)).default_backoff());
+    // A Node lists its images, and all of a page is read at once.
+    let config = || watcher::Config::default().page_size(50);
+    let mut node_events = pin!(watcher(nodes, config()).default_backoff());
+    let mut pod_events = pin!(watcher(pods, config().labels(AGENTS)).default_backoff());
     let (mut nodes, mut agents) = (Kept::default(), Kept::default());
     let limits =
         Limits { lost_node_share: context.options.lost_node_share, silent_agent: context.options.silent_agent };

@@ -154,3 +154,23 @@ fn a_slice_of_another_node_or_another_manager_is_left_alone() {
     foreign.labels_mut().insert(MANAGED_BY.to_owned(), "endpointslice-controller.k8s.io".to_owned());
     assert_eq!(withdrawn(&foreign, "node-1"), None);
 }
+
+#[test]
+fn only_what_is_known_to_have_ended_or_moved_leads_astray() {
+    let slice = slice(&json!([{"addresses": ["fd00:0::9"]}]));
+    let astray = |uid: &str, address: &str, change: &dyn Fn(&mut Value)| {
+        let mut value =
+            json!({"metadata": {"name": "p", "uid": uid}, "status": {"phase": "Running", "podIP": address}});
+        change(&mut value);
+        leads_astray(&slice, &[pod(&value)])
+    };
+    assert!(!astray("pu", "fd00::9", &|_| ()));
+    assert!(!astray("another", "fd00::9", &|pod| pod["status"]["phase"] = json!("Failed")));
+    assert!(!leads_astray(&slice, &[]), "it may be newer than the list");
+    for phase in ["Succeeded", "Failed"] {
+        assert!(astray("pu", "fd00::9", &|pod| pod["status"]["phase"] = json!(phase)), "{phase}");
+    }
+    assert!(astray("pu", "fd00::9", &|pod| pod["metadata"]["deletionTimestamp"] = json!(NOW)));
+    assert!(astray("pu", "fd00::8", &|_| ()), "it has another address");
+    assert!(astray("pu", "", &|pod| pod["status"] = json!({})), "it has none");
+}

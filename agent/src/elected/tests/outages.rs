@@ -1,0 +1,109 @@
+//! Nodes that are lost, and agents that are silent.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn b143_the_sessions_of_a_lost_node_go_out_of_service_once() {
+    let api = cluster(2);
+    add_session(&api, "here", 1);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(api.writes(), [""; 0], "nothing is wrong");
+    set_node(&api, 2, "Unknown");
+    until("out of service", || !serves(&api, "there")).await;
+    until("marked", || reason(&api, "there") == "NodeLost").await;
+    assert_eq!((serves(&api, "here"), reason(&api, "here").as_str()), (true, "Reachable"));
+    assert_eq!(api.writes(), ["APPLY endpointslices/s-there", "PATCH pods/there"]);
+    assert_eq!(agent.metric("lost_nodes"), 1);
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(api.writes(), [""; 0], "it is so already");
+    // What is new there is found.
+    add_session(&api, "late", 2);
+    until("marked", || reason(&api, "late") == "NodeLost").await;
+    assert!(!serves(&api, "late"));
+    // Its own agent writes all of it anew, and nobody undoes that.
+    set_node(&api, 2, "True");
+    until("seen", || agent.metric("lost_nodes") == 0).await;
+    add_session(&api, "there", 2);
+    api.writes();
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!((serves(&api, "there"), api.writes()), (true, vec![]));
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_where_too_many_nodes_seem_lost_nothing_is_done_and_that_is_told_once() {
+    let api = cluster(3);
+    add_session(&api, "there", 3);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_secs(5)).await;
+    // Both at once, as far as anybody can see.
+    set_node(&api, 2, "Unknown");
+    set_node(&api, 3, "Unknown");
+    until("the brake is on", || agent.metric("lost_node_brake") == 1).await;
+    sleep(Duration::from_mins(10)).await;
+    assert!(serves(&api, "there"));
+    assert_eq!(api.writes().iter().map(|write| write.split('/').next().unwrap()).collect::<Vec<_>>(), ["POST events"]);
+    assert_eq!(agent.metric("lost_nodes"), 2);
+    set_node(&api, 2, "True");
+    until("out of service", || !serves(&api, "there")).await;
+    assert_eq!(agent.metric("lost_node_brake"), 0);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    set_agent(&api, 2, "False");
+    let took = until("marked", || reason(&api, "there") == "AgentSilent").await;
+    assert!(took >= Duration::from_mins(1), "{took:?}");
+    assert!(serves(&api, "there"));
+    assert_eq!((agent.metric("silent_agents"), api.writes().len()), (1, 1));
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(api.writes(), [""; 0]);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_what_ends_while_its_agent_is_silent_goes_out_of_service() {
+    let api = cluster(2);
+    for id in ["lives", "ends"] {
+        add_session(&api, id, 2);
+    }
+    let agent = Agent::start(&api, "agent-1");
+    set_agent(&api, 2, "False");
+    until("marked", || reason(&api, "lives") == "AgentSilent" && reason(&api, "ends") == "AgentSilent").await;
+    api.writes();
+    let mut pod = api.get("pods", "team-a", "ends").unwrap();
+    pod["status"]["phase"] = json!("Failed");
+    api.put("pods", &pod);
+    until("out of service", || !serves(&api, "ends")).await;
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!((serves(&api, "lives"), api.writes()), (true, vec!["APPLY endpointslices/s-ends".to_owned()]));
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_called_silent_and_works_has_the_last_word_until_it_is_silent_again() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    for _ in 0..2 {
+        set_agent(&api, 2, "False");
+        until("marked", || reason(&api, "there") == "AgentSilent").await;
+        // Its own agent writes what it knows.
+        add_session(&api, "there", 2);
+        api.writes();
+        sleep(Duration::from_mins(10)).await;
+        assert_eq!((reason(&api, "there").as_str(), api.writes()), ("Reachable", vec![]));
+        set_agent(&api, 2, "True");
+        until("heard", || agent.metric("silent_agents") == 0).await;
+    }
+    agent.ends().await;
+}
