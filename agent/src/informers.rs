@@ -17,7 +17,7 @@ use crate::cluster::{Cluster, Resource, Selection};
 use crate::desired::node_hash;
 use crate::metrics::Watches;
 use crate::objects::{Kind, resource};
-use crate::session::{Membership, Seen};
+use crate::session::{Membership, Phase, Seen};
 use crate::watch::{Change, follow};
 use crate::world::World;
 
@@ -59,10 +59,11 @@ impl Informers {
             Change::Seen(pod) => {
                 let name = pod["metadata"]["namespace"].as_str().unwrap_or_default();
                 let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-                let Some(seen) = Seen::read(&pod, namespaces.of(name), &policy.load()) else {
+                let seen = Seen::read(&pod, namespaces.of(name), &policy.load());
+                if seen.as_ref().is_none_or(|seen| seen.session.phase == Phase::Released) {
                     namespaces.passed_by(name, uid);
-                    return world.pod_gone(uid);
-                };
+                }
+                let Some(seen) = seen else { return world.pod_gone(uid) };
                 if let Some(wake) = world.pod(seen) {
                     begin(uid.to_owned(), wake);
                 }

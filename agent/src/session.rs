@@ -18,7 +18,8 @@ pub enum Membership {
     /// A pod in it is a session by its label.
     #[default]
     Other,
-    /// No pod in it is one: Cofferdam itself, the cluster's own, and where the webhook only warns.
+    /// No pod in it is one: Cofferdam itself, the cluster's own, and where the webhook only warns. One that was a session
+    /// before that was so is [`Phase::Released`].
     Exempt,
 }
 
@@ -110,6 +111,8 @@ pub enum Phase {
     Finished,
     /// It is being deleted.
     Leaving,
+    /// It was a session, and its namespace has none any more: what was published goes, and the pod is its owner's.
+    Released,
 }
 
 impl Phase {

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::ground::Ground;
 use crate::objects::{Kind, Live, id_of};
-use crate::session::{Phase, Seen, version};
+use crate::session::{Seen, version};
 
 mod kept;
 
@@ -115,7 +115,7 @@ impl World {
         let round = state.round;
         let uid = seen.session.uid.clone();
         let id = seen.session.id.as_ref().map(|id| key(&seen.session.namespace, id.as_str()));
-        let gives_up = seen.session.phase == Phase::Finished || seen.session.phase == Phase::Leaving;
+        let gives_up = !seen.session.phase.is_live();
         if let Some(known) = state.sessions.get_mut(&uid) {
             known.round = round;
             if seen.resource_version < known.seen.resource_version || *known.seen == seen {

@@ -215,6 +215,7 @@ fn nothing_of_a_session_that_is_not_published() {
         ("no ports", session("")),
         ("ports that cannot be read", session("3000/sctp")),
         ("no address", Session { address: None, ..session("3000") }),
+        ("released", Session { phase: Phase::Released, ..session("3000") }),
         ("finished", Session { phase: Phase::Finished, ..session("3000") }),
         ("b145: being deleted", Session { phase: Phase::Leaving, ..session("3000") }),
     ] {

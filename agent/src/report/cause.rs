@@ -40,6 +40,11 @@ pub(super) fn of_session(facts: &Facts<'_>, type_: ConditionType) -> Option<Caus
     match session.phase {
         Phase::Finished => return Some(Cause::new(Reason::Finished, "The pod has ended.")),
         Phase::Leaving => return Some(Cause::new(Reason::Finished, "The pod is being deleted.")),
+        Phase::Released => {
+            let dials = type_ == ConditionType::PortsReachable;
+            let reason = if dials { Reason::NothingToDial } else { Reason::NothingToRoute };
+            return Some(Cause::new(reason, "The pod's namespace has no sessions any more."));
+        }
         Phase::Starting | Phase::Running => {}
     }
     if let Err(error) = &session.ports {

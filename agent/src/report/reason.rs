@@ -240,11 +240,11 @@ reasons! {
     AllReachable: "AllReachable" True [PortsReachable]
     "Nothing."
 
-    /// The session has no TCP port.
+    /// The session has no TCP port, or its namespace has no sessions any more.
     NothingToDial: "NothingToDial" True [PortsReachable]
     "If it should have one: the containers' `ports`, or annotation `cofferdam.dev/ports`."
 
-    /// The session has no TCP port, or routing is off.
+    /// The session has no TCP port, routing is off, or its namespace has no sessions any more.
     NothingToRoute: "NothingToRoute" True [RouteProgrammed RouteReachable]
     "If it should have an address: `routing.baseDomain` and `routing.mode` in the policy, and the session's ports."
 

@@ -371,3 +371,16 @@ fn every_reason_stands_once_and_names_its_conditions() {
         assert!(!reason.of().is_empty() && reason.meaning().ends_with('.') && reason.check().ends_with('.'));
     }
 }
+
+#[test]
+fn of_what_is_no_session_any_more_nothing_is_wanted_so_its_pod_is_ready() {
+    let (routing, layer) = (routing(), gateway(true));
+    let mut released = session("");
+    released.phase = Phase::Released;
+    let mut facts = facts(&released, &routing, &layer);
+    facts.probes.insert(3000, all_well());
+    facts.hindrance = Some(Hindrance::NameTaken);
+    let report = report(&facts);
+    assert_eq!(words(&report), ["Hardened", "NothingToDial", "NothingToRoute", "NothingToRoute"]);
+    assert_eq!(annotation(&report)["ports"], json!([]));
+}

@@ -20,11 +20,14 @@ impl Seen {
     pub fn read(pod: &Value, membership: Membership, policy: &Policy) -> Option<Self> {
         let (metadata, status) = (&pod["metadata"], &pod["status"]);
         let label = metadata["labels"][keys::SESSION].as_str();
+        let told = told(pod);
         let is_session = match membership {
             // A static pod is the kubelet's, and no webhook could have changed it.
             Membership::Enforced => metadata["annotations"][keys::MIRROR_POD].is_null(),
             Membership::Other => label.is_some(),
-            Membership::Exempt => false,
+            Membership::Exempt => {
+                label.is_some() && (metadata["annotations"][keys::HARDENED].is_string() || told != Told::default())
+            }
         };
         if !is_session {
             return None;
@@ -35,9 +38,10 @@ impl Seen {
             name: text(&metadata["name"]),
             uid: text(&metadata["uid"]),
             id: label.and_then(|label| SessionId::parse(label).ok()),
-            ports: Ports::of(pod),
+            // Nothing is wanted of it any more.
+            ports: if membership == Membership::Exempt { Ok(Ports::default()) } else { Ports::of(pod) },
             address: status["podIP"].as_str().and_then(|address| address.parse::<IpAddr>().ok()),
-            phase: phase(pod),
+            phase: phase(pod, membership),
             findings: audit(pod, policy),
             profile: metadata["labels"][keys::PROFILE].as_str().unwrap_or(keys::DEFAULT_PROFILE).to_owned(),
             is_controlled: list(&metadata["ownerReferences"]).any(|owner| owner["controller"] == true),
@@ -45,7 +49,7 @@ impl Seen {
                 .as_str()
                 .and_then(|seconds| seconds.parse::<u32>().ok())
                 .map(|seconds| seconds.min(LONGEST_FINISHED_GRACE_SECONDS)),
-            told: told(pod),
+            told,
         };
         let owner = list(&metadata["ownerReferences"]).find(|owner| owner["controller"] == true);
         Some(Self {
@@ -64,9 +68,10 @@ pub fn version(object: &Value) -> u64 {
 }
 
 /// Being deleted comes first: such a pod may still be running, and ready (case B145).
-fn phase(pod: &Value) -> Phase {
+fn phase(pod: &Value, membership: Membership) -> Phase {
     match pod["status"]["phase"].as_str() {
         _ if !pod["metadata"]["deletionTimestamp"].is_null() => Phase::Leaving,
+        _ if membership == Membership::Exempt => Phase::Released,
         Some("Succeeded" | "Failed") => Phase::Finished,
         Some("Running") => Phase::Running,
         _ => Phase::Starting,
@@ -152,6 +157,26 @@ mod tests {
         ] {
             assert_eq!(Seen::read(pod, membership, &policy).is_some(), is_session, "{pod} {membership:?}");
         }
+    }
+
+    #[test]
+    fn what_was_a_session_is_released_where_there_are_none_any_more() {
+        let policy = Policy::built_in();
+        let hardened = json!({"metadata": {"labels": {keys::SESSION: "a"}, "annotations": {keys::HARDENED: "{}"}},
+            "spec": {"containers": [{"ports": [{"containerPort": 80}]}]}, "status": {"phase": "Running"}});
+        let mut told = hardened.clone();
+        told["metadata"]["annotations"] = json!({keys::ENDPOINTS: "{}"});
+        for pod in [&hardened, &told] {
+            let session = Seen::read(pod, Membership::Exempt, &policy).unwrap().session;
+            assert_eq!((session.phase, session.ports), (Phase::Released, Ok(Ports::default())));
+            assert!(!session.phase.is_live());
+            let again = Seen::read(pod, Membership::Enforced, &policy).unwrap().session;
+            assert_eq!((again.phase, again.ports.map(|ports| ports.is_empty())), (Phase::Running, Ok(false)));
+        }
+        told["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(Seen::read(&told, Membership::Exempt, &policy).unwrap().session.phase, Phase::Leaving);
+        told["metadata"]["labels"] = json!({});
+        assert_eq!(Seen::read(&told, Membership::Exempt, &policy), None);
     }
 
     #[test]

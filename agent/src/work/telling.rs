@@ -200,7 +200,7 @@ fn verdicts(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) -> (BTr
 
 fn count(session: &Session, publisher: &Publisher, report: &Report, tally: &mut Tally) {
     let state = match session.phase {
-        Phase::Finished | Phase::Leaving => SessionState::Finished,
+        Phase::Finished | Phase::Leaving | Phase::Released => SessionState::Finished,
         _ if !session.findings.is_empty() => SessionState::SlippedThrough,
         _ if publisher.is_published() => SessionState::Published,
         _ => SessionState::Unpublished,

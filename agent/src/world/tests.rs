@@ -2,7 +2,7 @@ use cofferdam_model::policy::Policy;
 use serde_json::json;
 
 use super::*;
-use crate::session::Membership;
+use crate::session::{Membership, Phase};
 
 fn world() -> World {
     World::new(Ground::default())
@@ -91,6 +91,18 @@ fn who_waits_for_an_id_is_woken_when_its_holder_ends() {
     assert!(woken(&waiting) && !woken(&other));
     world.pod_gone("p");
     assert!(woken(&waiting) && !woken(&other));
+}
+
+#[test]
+fn a_session_whose_namespace_has_none_any_more_is_worked_on_once_more() {
+    let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "p", "resourceVersion": "1",
+        "labels": {"cofferdam.dev/session": "a"}, "annotations": {"cofferdam.dev/hardened": "{}"}},
+        "status": {"phase": "Running"}});
+    let read = |membership| Seen::read(&pod, membership, &Policy::built_in()).unwrap();
+    let world = world();
+    let wake = world.pod(read(Membership::Enforced)).unwrap();
+    assert!(world.pod(read(Membership::Exempt)).is_none() && woken(&wake));
+    assert_eq!((world.is_live("p"), world.snapshot("p").unwrap().seen.session.phase), (Some(false), Phase::Released));
 }
 
 #[test]
