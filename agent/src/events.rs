@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use cofferdam_model::keys;
+use cofferdam_model::text::shown;
 
 use crate::cluster::{Cluster, Resource};
 use crate::metrics::Metrics;
@@ -17,7 +18,7 @@ use crate::session::Session;
 /// Events that may wait to be sent. They are told, not owed: a flood of them must not fill the memory.
 const WAITING: usize = 2000;
 
-/// The longest note that Kubernetes takes.
+/// Bytes of the longest note that Kubernetes takes.
 const LONGEST_NOTE: usize = 1024;
 
 /// Whether something went as it should.
@@ -74,7 +75,6 @@ impl Events {
 
     fn hand_in(&self, namespace: &str, name: &str, regarding: &Value, tone: Tone, reason: &str, note: &str) {
         let now = Timestamp::now();
-        let end = note.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= LONGEST_NOTE).last();
         let time = now.round(Unit::Microsecond).unwrap_or(now);
         let event = json!({
             "apiVersion": "events.k8s.io/v1",
@@ -86,7 +86,7 @@ impl Events {
             "action": reason,
             "reason": reason,
             "regarding": regarding,
-            "note": &note[..end.unwrap_or_default()],
+            "note": shown(note, LONGEST_NOTE),
             "type": match tone { Tone::Normal => "Normal", Tone::Warning => "Warning" },
         });
         if self.waiting.try_send(event).is_err() {

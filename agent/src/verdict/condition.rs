@@ -1,8 +1,9 @@
 //! One condition in a status, and whether it can be believed.
 
+use cofferdam_model::text::shown;
 use serde_json::Value;
 
-/// Characters of a controller's message that are passed on.
+/// Bytes of a controller's message that are passed on.
 const MOST_SAID: usize = 400;
 
 /// What a condition says.
@@ -40,7 +41,7 @@ pub(super) fn read(conditions: &Value, type_: &str, generation: &Value) -> Readi
     }
 }
 
-/// The controller's own words, on one line, cut where they are very long.
+/// The controller's own words, cut where they are very long.
 fn said(condition: &Value) -> String {
     let word = |key: &str| condition[key].as_str().filter(|text| !text.is_empty());
     let said = match (word("reason"), word("message")) {
@@ -48,9 +49,5 @@ fn said(condition: &Value) -> String {
         (Some(one), None) | (None, Some(one)) => one.to_owned(),
         (None, None) => "no reason given".to_owned(),
     };
-    let mut kept: String = said.chars().take(MOST_SAID).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if said.chars().nth(MOST_SAID).is_some() {
-        kept.push('…');
-    }
-    kept
+    shown(&said, MOST_SAID)
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ports::Protocol;
+use crate::text::{cut, one_line};
 
 /// The format's version.
 const VERSION: u8 = 1;
@@ -14,9 +15,6 @@ const VERSION: u8 = 1;
 /// The most bytes of a reason, as JSON writes it: all that is said of 32 ports stays below 64 KiB, a quarter of what
 /// all annotations of an object may hold together.
 const REASON: usize = 256;
-
-/// What stands for the rest of a longer one.
-const REST: &str = "…";
 
 /// All that is known about a session's ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,15 +154,7 @@ impl fmt::Display for Endpoints {
 
 /// On one line, and cut between two characters.
 fn short(reason: &str) -> String {
-    let is_gap = |c: char| c.is_whitespace() || c.is_control();
-    let line = reason.split(is_gap).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    let in_json = |c: char| if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() };
-    if line.chars().map(in_json).sum::<usize>() <= REASON {
-        return line;
-    }
-    let mut room = REASON - REST.len();
-    let fits = |c: &char| room.checked_sub(in_json(*c)).map(|rest| room = rest).is_some();
-    line.chars().take_while(fits).chain(REST.chars()).collect()
+    cut(&one_line(reason), REASON, |c| if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() })
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod ports;
 pub mod quantity;
 pub mod rules;
 pub mod session;
+pub mod text;
 
 mod audit;
 mod change;

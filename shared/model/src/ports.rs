@@ -89,6 +89,12 @@ impl Ports {
         self.0.is_empty()
     }
 
+    /// Those of them that are among `others` too.
+    #[must_use]
+    pub fn among(&self, others: &Self) -> Self {
+        Self(self.iter().filter(|port| others.0.contains(port)).collect())
+    }
+
     fn sorted(mut ports: Vec<Port>) -> Result<Self, PortsError> {
         ports.sort_by_key(|port| (port.protocol, port.number));
         ports.dedup();

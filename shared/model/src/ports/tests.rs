@@ -174,3 +174,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn ports_that_are_among_others_are_the_same_in_number_and_protocol() {
+    let ports = |text: &str| Ports::parse(text).unwrap();
+    assert_eq!(ports("3000,53/udp,53").among(&ports("53,3000,1")), ports("3000,53"));
+    assert_eq!(ports("3000").among(&Ports::default()), Ports::default());
+}
