@@ -6,18 +6,19 @@ use serde_json::Value;
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live};
 
-mod differs;
+mod difference;
 
-use differs::differs;
+use difference::difference;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// A plain create: of the Service, since its name is the claim.
     Create(Wanted),
-    /// A server-side apply, forced, as [`cofferdam_model::keys::AGENT`].
+    /// A server-side apply, forced, as [`cofferdam_model::keys::AGENT`]. Where [`flaw`] still finds something in the answer,
+    /// others added what an apply cannot take away, and it is made anew.
     Apply(Wanted),
-    /// Delete (that very object, by uid) and make it anew: what others added to it an apply cannot take away.
+    /// Delete (that very object, by uid) and make it anew, since no apply could change it.
     Replace {
         /// The uid of what is deleted.
         uid: String,
@@ -35,35 +36,67 @@ pub enum Step {
     },
 }
 
-/// What has to be done so that `live` becomes `wanted`, in this order: the first step that fails ends it. Nothing where it
-/// is so already. `live` are the objects that carry our labels and belong to the session of this id, maybe to another pod
-/// of that id; `uid` is the pod's. `applied` are those that were applied since they last changed otherwise: where such a
-/// one still differs, only making it anew helps.
+/// Why an object is not what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// It is being deleted, and these finalizers keep it: nobody can bring it back, and what it is says nothing.
+    Leaving(Vec<String>),
+    /// This field is not as it ought to be.
+    Field(String),
+}
+
+/// Why `live` is not what is wanted; none where it is.
+#[must_use]
+pub fn flaw(wanted: &Wanted, live: &Value) -> Option<Flaw> {
+    leaving(live).map(Flaw::Leaving).or_else(|| difference(wanted, live).map(Flaw::Field))
+}
+
+/// The finalizers of an object that is being deleted; none where it is not.
+#[must_use]
+pub fn leaving(object: &Value) -> Option<Vec<String>> {
+    let metadata = &object["metadata"];
+    let finalizers = list(&metadata["finalizers"]).filter_map(Value::as_str);
+    (!metadata["deletionTimestamp"].is_null()).then(|| finalizers.map(str::to_owned).collect())
+}
+
+/// The first of the wanted objects that is there, is being deleted, and so is nothing to rely on; with its finalizers.
+#[must_use]
+pub fn first_leaving<'a>(wanted: &'a [Wanted], live: &[Live]) -> Option<(&'a Wanted, Vec<String>)> {
+    wanted.iter().find_map(|wanted| Some((wanted, leaving(&find(wanted, live)?.object)?)))
+}
+
+/// What has to be done so that `live` becomes `wanted`. Nothing where it is so already. `live` are the objects that carry
+/// our labels and belong to the session of this id, maybe to another pod of that id; `uid` is the pod's.
 ///
 /// Without the Service nothing else is made: as long as another's is in the way, creating it is all there is to do, and
-/// [`claim`] says what the conflict means. What is being deleted is waited for.
+/// [`claim`] says what the conflict means. What is being deleted is waited for, and everything else goes on.
 #[must_use]
-pub fn plan(uid: &str, wanted: &[Wanted], live: &[Live], applied: &dyn Fn(Kind, &str) -> bool) -> Vec<Step> {
-    let found = |wanted: &Wanted| live.iter().find(|live| live.kind == wanted.kind && live.name == wanted.name);
+pub fn plan(uid: &str, wanted: &[Wanted], live: &[Live]) -> Vec<Step> {
     let service = wanted.iter().find(|wanted| wanted.kind == Kind::Service);
-    if let Some((wanted, service)) = service.and_then(|wanted| Some((wanted, found(wanted)?))) {
-        if is_leaving(service) {
-            return Vec::new();
-        }
-        if claim(&service.object, uid) != Claim::Ours {
-            return vec![Step::Create(wanted.clone())];
-        }
+    if let Some((wanted, service)) = service.and_then(|wanted| Some((wanted, find(wanted, live)?)))
+        && claim(&service.object, uid) != Claim::Ours
+    {
+        return if is_leaving(service) { Vec::new() } else { vec![Step::Create(wanted.clone())] };
     }
     let mut steps = unwanted(uid, wanted, live);
-    steps.extend(wanted.iter().filter_map(|wanted| match found(wanted) {
-        None if wanted.kind == Kind::Service => Some(Step::Create(wanted.clone())),
-        Some(live) if is_leaving(live) || !differs(wanted, &live.object) => None,
-        Some(live) if applied(wanted.kind, &wanted.name) || is_fixed(wanted, &live.object) => {
-            Some(Step::Replace { uid: live.uid.clone(), wanted: wanted.clone() })
+    steps.extend(wanted.iter().filter_map(|wanted| {
+        let Some(live) = find(wanted, live) else {
+            let is_claim = wanted.kind == Kind::Service;
+            return Some(if is_claim { Step::Create(wanted.clone()) } else { Step::Apply(wanted.clone()) });
+        };
+        match flaw(wanted, &live.object)? {
+            Flaw::Leaving(_) => None,
+            Flaw::Field(_) if is_fixed(wanted, &live.object) => {
+                Some(Step::Replace { uid: live.uid.clone(), wanted: wanted.clone() })
+            }
+            Flaw::Field(_) => Some(Step::Apply(wanted.clone())),
         }
-        None | Some(_) => Some(Step::Apply(wanted.clone())),
     }));
     steps
+}
+
+fn find<'a>(wanted: &Wanted, live: &'a [Live]) -> Option<&'a Live> {
+    live.iter().find(|live| live.kind == wanted.kind && live.name == wanted.name)
 }
 
 /// Deletes what is ours, or nobody's, and not wanted: routes before what they lead to, the claim last. Whoever has the claim
@@ -102,7 +135,7 @@ fn has_stolen_port(service: &Value, live: &Value) -> bool {
 }
 
 fn is_leaving(live: &Live) -> bool {
-    !live.object["metadata"]["deletionTimestamp"].is_null()
+    leaving(&live.object).is_some()
 }
 
 /// The pods that own an object.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cofferdam_model::endpoints::Endpoints;
 use cofferdam_model::policy::Routing;
+use cofferdam_model::text::shown;
 
 use crate::layer::{Layer, LayerError};
 use crate::probe::Observation;
@@ -36,7 +37,8 @@ pub struct Facts<'a> {
     pub probes: BTreeMap<u16, Observation>,
 }
 
-/// What keeps a session from being published, beside what the pod itself says.
+/// What keeps a session from being published as it ought to be, beside what the pod itself says. With one, no address is
+/// told to work: a proof shows whose the route is, and not where the Service behind it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hindrance {
     /// Another live pod has the id.
@@ -48,8 +50,17 @@ pub enum Hindrance {
     NameTaken,
     /// The namespace has no `NetworkPolicy` yet.
     WaitingForNetworkPolicy,
-    /// The API server refused an object, in words that are safe to show.
+    /// An object could not be made what it ought to be. Which, and why, in words that are safe to show.
     PublishFailed(String),
+    /// An object is being deleted, and not gone yet.
+    Terminating {
+        /// Which.
+        object: String,
+        /// What keeps it.
+        finalizers: Vec<String>,
+    },
+    /// A write waits, since too many came lately. Of what, as a clause.
+    PublishDelayed(String),
 }
 
 /// What is told.
@@ -80,20 +91,12 @@ fn condition(facts: &Facts<'_>, type_: ConditionType) -> Condition {
         type_: type_.as_str().to_owned(),
         status: reason.status().as_str().to_owned(),
         reason: reason.as_str().to_owned(),
-        message: cut(&message),
+        message: shown(&message, MOST_IN_MESSAGE),
     }
 }
 
-/// Characters of a condition's message.
-const MOST_IN_MESSAGE: usize = 4096;
-
-/// With a sign where something is missing.
-fn cut(message: &str) -> String {
-    if message.chars().nth(MOST_IN_MESSAGE).is_none() {
-        return message.to_owned();
-    }
-    message.chars().take(MOST_IN_MESSAGE - 1).chain(['…']).collect()
-}
+/// Bytes of a condition's message. Kubernetes' own conditions take 32768 characters, and nobody reads so many.
+const MOST_IN_MESSAGE: usize = 8192;
 
 /// The worst of all ports, and in words what is wrong with each port that something is wrong with; where nothing is, what
 /// holds of them. Ports of which the same is said are named together.

@@ -13,10 +13,6 @@ use server::{Outcome, Server};
 
 const UID: &str = "pod-uid";
 
-fn never(_: Kind, _: &str) -> bool {
-    false
-}
-
 fn told(steps: &[Step]) -> Vec<String> {
     let step = |step: &Step| match step {
         Step::Create(wanted) => format!("create {:?} {}", wanted.kind, wanted.name),
@@ -38,7 +34,7 @@ fn settled(session: &Session, layer: &Layer) -> (Server, Vec<Wanted>) {
 fn the_claim_is_created_and_all_the_rest_applied() {
     let wanted = objects(&session("3000,3001"), &gateway(true));
     assert_eq!(
-        told(&plan(UID, &wanted, &[], &never)),
+        told(&plan(UID, &wanted, &[])),
         [
             "create Service s-2abc",
             "apply EndpointSlice s-2abc",
@@ -52,7 +48,7 @@ fn the_claim_is_created_and_all_the_rest_applied() {
 fn what_the_api_server_stores_of_it_is_no_difference() {
     for layer in [gateway(true), gateway(false), ingress(), Layer::Off] {
         let (server, wanted) = settled(&session("3000,3001,53/udp,53/tcp"), &layer);
-        assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), [""; 0], "{layer:?}");
+        assert_eq!(told(&plan(UID, &wanted, &server.objects)), [""; 0], "{layer:?}");
     }
 }
 
@@ -61,12 +57,12 @@ fn a_port_that_goes_away_loses_its_route_first() {
     let (server, _) = settled(&session("3000,3001,4000/udp"), &gateway(true));
     let wanted = objects(&session("3000"), &gateway(true));
     assert_eq!(
-        told(&plan(UID, &wanted, &server.objects, &never)),
+        told(&plan(UID, &wanted, &server.objects)),
         ["delete HttpRoute s-2abc-3001", "apply Service s-2abc", "apply EndpointSlice s-2abc"]
     );
     let (server, _) = settled(&session("3000,3001"), &ingress());
     assert_eq!(
-        told(&plan(UID, &wanted, &server.objects, &never)),
+        told(&plan(UID, &wanted, &server.objects)),
         ["delete Ingress s-2abc", "apply Service s-2abc", "apply EndpointSlice s-2abc", "apply HttpRoute s-2abc-3000",]
     );
 }
@@ -74,7 +70,7 @@ fn a_port_that_goes_away_loses_its_route_first() {
 #[test]
 fn what_is_published_no_more_loses_its_claim_last() {
     let (server, _) = settled(&session("3000,3001"), &gateway(true));
-    let steps = plan(UID, &[], &server.objects, &never);
+    let steps = plan(UID, &[], &server.objects);
     assert_eq!(
         told(&steps),
         [
@@ -92,12 +88,12 @@ fn another_pods_objects_are_left_alone_until_its_claim_is_gone() {
     let other = Session { uid: "other".to_owned(), ..session("3000,3001") };
     let (mut server, theirs) = settled(&other, &gateway(true));
     let ours = objects(&session("3000"), &gateway(true));
-    assert_eq!(told(&plan(UID, &ours, &server.objects, &never)), ["create Service s-2abc"]);
-    assert_eq!(plan(UID, &[], &server.objects, &never), [], "what is not ours is not deleted");
+    assert_eq!(told(&plan(UID, &ours, &server.objects)), ["create Service s-2abc"]);
+    assert_eq!(plan(UID, &[], &server.objects), [], "what is not ours is not deleted");
 
     server.living.insert("other".to_owned());
     assert_eq!(server.settle(UID, &ours), Outcome::HostTaken("run-2abc".to_owned()));
-    assert_eq!(plan("other", &theirs, &server.objects, &never), []);
+    assert_eq!(plan("other", &theirs, &server.objects), []);
 
     server.living.clear();
     assert_eq!(server.settle(UID, &ours), Outcome::Settled);
@@ -105,26 +101,77 @@ fn another_pods_objects_are_left_alone_until_its_claim_is_gone() {
 }
 
 #[test]
-fn what_is_being_deleted_is_waited_for() {
+fn what_is_being_deleted_is_waited_for_and_holds_up_nothing_else() {
     let (mut server, wanted) = settled(&session("3000"), &gateway(true));
-    server.objects[2].object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let leave = |server: &mut Server, index: usize| {
+        let metadata = &mut server.objects[index].object["metadata"];
+        metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        metadata["finalizers"] = json!(["example.com/keep"]);
+    };
+    assert_eq!(first_leaving(&wanted, &server.objects), None);
+    leave(&mut server, 2);
     server.objects[2].object["spec"] = json!({});
-    assert_eq!(plan(UID, &wanted, &server.objects, &never), []);
+    assert_eq!(plan(UID, &wanted, &server.objects), []);
+    let keeps = vec!["example.com/keep".to_owned()];
+    assert_eq!(first_leaving(&wanted, &server.objects), Some((&wanted[2], keeps.clone())));
     server.objects[1].object["endpoints"] = json!([]);
-    assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), ["apply EndpointSlice s-2abc"]);
-    server.objects[0].object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert_eq!(plan(UID, &wanted, &server.objects, &never), [], "nothing without the claim");
+    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
+    // The claim is ours until it is gone.
+    leave(&mut server, 0);
+    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
+    assert_eq!(first_leaving(&wanted, &server.objects), Some((&wanted[0], keeps)));
+    let theirs = objects(&Session { uid: "other".to_owned(), ..session("3000") }, &gateway(true));
+    assert_eq!(plan("other", &theirs, &server.objects), [], "another's claim that goes is waited for");
+    assert!(first_leaving(&theirs, &server.objects).is_some());
 }
 
 #[test]
-fn what_an_apply_cannot_take_away_is_made_anew_once_it_was_applied() {
+fn what_is_not_wanted_and_does_not_go_is_in_nobodys_way() {
+    let (mut server, _) = settled(&session("3000,3001"), &gateway(true));
+    server.objects[3].object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let wanted = objects(&session("3000"), &gateway(true));
+    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply Service s-2abc", "apply EndpointSlice s-2abc"]);
+    assert_eq!(first_leaving(&wanted, &server.objects), None);
+}
+
+#[test]
+fn what_an_apply_cannot_take_away_is_named() {
     let (mut server, wanted) = settled(&session("3000"), &gateway(true));
     let ports = &mut server.objects[0].object["spec"]["ports"];
     *ports = json!([ports[0], { "name": "x", "port": 22, "targetPort": 22, "protocol": "TCP" }]);
-    assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), ["apply Service s-2abc"]);
-    let uid = server.objects[0].uid.clone();
-    let steps = plan(UID, &wanted, &server.objects, &|kind, name| (kind, name) == (Kind::Service, "s-2abc"));
-    assert_eq!(steps, [Step::Replace { uid, wanted: wanted[0].clone() }]);
+    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply Service s-2abc"]);
+    assert_eq!(flaw(&wanted[0], &server.objects[0].object), Some(Flaw::Field("spec.ports".to_owned())));
+    assert_eq!(flaw(&wanted[1], &server.objects[1].object), None);
+}
+
+#[test]
+fn annotations_of_others_on_a_route_are_foreign_but_for_notes() {
+    for (layer, kind) in [(gateway(true), Kind::HttpRoute), (ingress(), Kind::Ingress)] {
+        let (server, wanted) = settled(&session("3000"), &layer);
+        let wanted = wanted.iter().find(|wanted| wanted.kind == kind).unwrap();
+        let live = server.objects.iter().find(|live| live.kind == kind).unwrap();
+        let with = |key: &str, value: &str| {
+            let mut object = live.object.clone();
+            object["metadata"]["annotations"][key] = json!(value);
+            flaw(wanted, &object)
+        };
+        for (key, value) in [
+            ("nginx.ingress.kubernetes.io/configuration-snippet", "return 302 https://example.test;"),
+            ("kubernetes.io/ingress.class", "other"),
+            ("external-dns.alpha.kubernetes.io/target", "192.0.2.1"),
+            ("konghq.com/plugins", ""),
+        ] {
+            assert_eq!(with(key, value), Some(Flaw::Field(format!("metadata.annotations.{key}"))));
+        }
+        assert_eq!(with("ingress.kubernetes.io/url-map", "k8s-um"), None);
+        assert_eq!(with("policies.kyverno.io/last-applied-patches", "added /metadata/labels/cost"), None);
+    }
+    let (mut server, wanted) = settled(&session("3000"), &gateway(true));
+    for live in &mut server.objects {
+        live.object["metadata"]["labels"]["example.com/cost"] = json!("1");
+    }
+    server.objects[0].object["metadata"]["annotations"]["cloud.google.com/neg"] = json!("{}");
+    assert_eq!(plan(UID, &wanted, &server.objects), [], "labels order nothing, and a Service is no route");
 }
 
 #[test]
@@ -133,16 +180,13 @@ fn what_can_never_be_applied_is_made_anew_at_once() {
     let mut moved = session("3000");
     moved.address = "fd00::9".parse().ok();
     let wanted = objects(&moved, &gateway(true));
-    assert_eq!(told(&plan(UID, &wanted, &server.objects, &never)), ["replace EndpointSlice s-2abc"]);
+    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["replace EndpointSlice s-2abc"]);
 
     let (mut server, wanted) = settled(&session("3000"), &gateway(true));
     server.objects[0].object["spec"]["clusterIP"] = json!("10.96.0.9");
     let owners = &mut server.objects[2].object["metadata"]["ownerReferences"];
     *owners = json!([owners[0], { "apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c" }]);
-    assert_eq!(
-        told(&plan(UID, &wanted, &server.objects, &never)),
-        ["replace Service s-2abc", "replace HttpRoute s-2abc-3000"]
-    );
+    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["replace Service s-2abc", "replace HttpRoute s-2abc-3000"]);
 }
 
 #[test]
@@ -184,7 +228,7 @@ proptest! {
     fn desired_is_deterministic_and_settles(session in a_session(), layer in a_layer()) {
         let (server, wanted) = settled(&session, &layer);
         prop_assert_eq!(&objects(&session, &layer), &wanted);
-        prop_assert_eq!(plan(UID, &wanted, &server.objects, &never), []);
+        prop_assert_eq!(plan(UID, &wanted, &server.objects), []);
         prop_assert_eq!(server.objects.len(), wanted.len());
     }
 
@@ -205,7 +249,7 @@ proptest! {
         let (mut server, wanted) = settled(&session, &layer);
         let pristine = server.shown();
         if let Some(edited) = stranger::edit(&mut server, &wanted, &edit) {
-            let steps = plan(UID, &wanted, &server.objects, &never);
+            let steps = plan(UID, &wanted, &server.objects);
             prop_assert!(!steps.is_empty(), "{} went unnoticed", edited);
             prop_assert_eq!(server.settle(UID, &wanted), Outcome::Settled, "{}", edited);
             prop_assert_eq!(server.shown(), pristine, "{}", edited);

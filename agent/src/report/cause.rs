@@ -61,18 +61,14 @@ pub(super) fn of_session(facts: &Facts<'_>, type_: ConditionType) -> Option<Caus
             Some(nothing) => hindrance(facts).or(Some(nothing)),
             None => no_layer(facts).or_else(|| no_address(session)).or_else(|| hindrance(facts)),
         },
-        ConditionType::RouteReachable => {
-            // What was refused now may have been published before, and work.
-            let is_unpublished = !matches!(facts.hindrance, Some(Hindrance::PublishFailed(_)));
-            nothing_to_route(facts)
-                .or_else(|| no_layer(facts))
-                .or_else(|| no_address(session))
-                .or_else(|| hindrance(facts).filter(|_| is_unpublished))
-        }
+        ConditionType::RouteReachable => nothing_to_route(facts)
+            .or_else(|| no_layer(facts))
+            .or_else(|| no_address(session))
+            .or_else(|| hindrance(facts)),
     }
 }
 
-/// What holds for one TCP port of a session that has an address, and for the routes a layer.
+/// What holds for one TCP port of a session that has an address, and for the routes a layer and no hindrance.
 pub(super) fn of_port(facts: &Facts<'_>, type_: ConditionType, port: u16) -> Cause {
     match type_ {
         ConditionType::Hardened => Cause::new(Reason::Hardened, ""),
@@ -144,6 +140,18 @@ fn hindrance(facts: &Facts<'_>) -> Option<Cause> {
             "The namespace has no NetworkPolicy cofferdam-sessions yet, and nothing is published before.",
         ),
         Hindrance::PublishFailed(why) => Cause::new(Reason::PublishFailed, why.clone()),
+        Hindrance::Terminating { object, finalizers } => {
+            let kept = match &finalizers[..] {
+                [] => String::new(),
+                some => format!(", and kept by finalizers {}", some.join(", ")),
+            };
+            let says = format!("{object} is being deleted{kept}; it is made anew once it is gone.");
+            Cause::new(Reason::Terminating, says)
+        }
+        Hindrance::PublishDelayed(what) => Cause::new(
+            Reason::PublishDelayed,
+            format!("Too much has changed lately, so changes come slower: {what}. It is done by itself."),
+        ),
     })
 }
 
@@ -211,9 +219,6 @@ fn address(facts: &Facts<'_>, port: u16) -> Cause {
 
 /// What is said of an address that no probe has said anything about.
 fn unprobed(facts: &Facts<'_>, port: u16) -> Cause {
-    if let Some(hindrance) = hindrance(facts) {
-        return hindrance;
-    }
     match facts.verdicts.get(&port) {
         None => Cause::new(Reason::Pending, NOT_MADE),
         Some(Verdict::Refused { reason, .. }) => {

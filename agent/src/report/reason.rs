@@ -130,9 +130,19 @@ reasons! {
     HostTaken: "HostTaken" False [RouteProgrammed RouteReachable]
     "The pod or Service that the message names: delete it, or give one of the two another id."
 
-    /// The API server refused one of the session's objects.
+    /// One of the session's objects is not what it ought to be, and cannot be made that. What is there may still answer.
     PublishFailed: "PublishFailed" False [RouteProgrammed RouteReachable]
-    "What the message says: a quota, rights of the agent, an admission policy. It is tried again."
+    "What the message says: a quota, rights of the agent, an admission policy, something that writes into every new object. It is tried again."
+
+    /// One of the session's objects is being deleted, and finalizers of others keep it. It follows no change, and may vanish
+    /// any moment.
+    Terminating: "Terminating" False [RouteProgrammed RouteReachable]
+    "The finalizers that the message names: whoever put them there has to take them away. Then the object is made anew."
+
+    /// One of the session's objects is not what it ought to be, and is made that only in a while: its ports, or what others
+    /// do to its objects, change again and again.
+    PublishDelayed: "PublishDelayed" False [RouteProgrammed RouteReachable]
+    "Who changes what the message names: `kubectl get --show-managed-fields` tells. Ten minutes of quiet, and changes are followed at once again."
 
     /// The Gateway that routes are attached to is not there.
     GatewayMissing: "GatewayMissing" False [RouteProgrammed]

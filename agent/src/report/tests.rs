@@ -290,26 +290,76 @@ fn b121_a_name_that_is_taken_shows_no_address_of_anothers() {
     }
 }
 
+/// One of each. A new one does not compile before it is among them.
+fn hindrances() -> Vec<Hindrance> {
+    let finalizers = vec!["example.com/keep".to_owned(), "other".to_owned()];
+    let all = vec![
+        Hindrance::HostTaken { pod: "run-other".to_owned() },
+        Hindrance::NameTaken,
+        Hindrance::WaitingForNetworkPolicy,
+        Hindrance::PublishFailed("services: a quota refuses it".to_owned()),
+        Hindrance::Terminating { object: "services/s-2abc".to_owned(), finalizers },
+        Hindrance::PublishDelayed("services/s-2abc is undone by somebody".to_owned()),
+    ];
+    for one in &all {
+        match one {
+            Hindrance::HostTaken { .. }
+            | Hindrance::NameTaken
+            | Hindrance::WaitingForNetworkPolicy
+            | Hindrance::PublishFailed(_)
+            | Hindrance::Terminating { .. }
+            | Hindrance::PublishDelayed(_) => {}
+        }
+    }
+    all
+}
+
 #[test]
-fn a_hindrance_says_what_it_is_and_a_refused_change_leaves_what_worked() {
+fn under_no_hindrance_all_is_told_to_be_well() {
     let (session, routing, layer) = (session("3000"), routing(), gateway(true));
-    let mut facts = facts(&session, &routing, &layer);
-    facts.verdicts.insert(3000, programmed());
-    let failed = || Some(Hindrance::PublishFailed("a quota refuses the Service".to_owned()));
-    for (hindrance, address, expected) in [
-        (Some(Hindrance::WaitingForNetworkPolicy), Some(Ok(Proved)), ["WaitingForNetworkPolicy"; 2]),
-        (failed(), None, ["PublishFailed", "PublishFailed"]),
-        (failed(), Some(Ok(Proved)), ["PublishFailed", "Reachable"]),
-        (failed(), Some(Err(Failure::NotRouted(404))), ["PublishFailed", "NotRouted"]),
-    ] {
-        facts.hindrance = hindrance;
-        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address });
-        assert_eq!(words(&report(&facts))[2..], expected);
+    let words_of = |hindrance: &Hindrance| match hindrance {
+        Hindrance::HostTaken { .. } | Hindrance::NameTaken => ("HostTaken", "False"),
+        Hindrance::WaitingForNetworkPolicy => ("WaitingForNetworkPolicy", "Unknown"),
+        Hindrance::PublishFailed(_) => ("PublishFailed", "False"),
+        Hindrance::Terminating { .. } => ("Terminating", "False"),
+        Hindrance::PublishDelayed(_) => ("PublishDelayed", "False"),
+    };
+    for hindrance in hindrances() {
+        let (word, status) = words_of(&hindrance);
+        for address in [None, Some(Ok(Proved)), Some(Err(Failure::NotRouted(404)))] {
+            let mut facts = facts(&session, &routing, &layer);
+            facts.verdicts.insert(3000, programmed());
+            facts.hindrance = Some(hindrance.clone());
+            facts.probes.insert(3000, Observation { listening: Some(Ok(())), address });
+            let report = report(&facts);
+            assert_eq!(words(&report)[1..], ["AllReachable", word, word]);
+            assert!(report.conditions[2..].iter().all(|condition| condition.status == status), "{report:?}");
+            let port = &annotation(&report)["ports"][0];
+            assert!(port["address"]["state"] != "reachable" && port["route"]["state"] != "programmed", "{port}");
+            assert_eq!(port["address"]["identity"], Value::Null);
+        }
     }
     // A name that is taken is told even where there is nothing to route, and keeps no pod from being ready.
-    let udp = crate::desired::testing::session("53/udp");
+    let (udp, facts) = (crate::desired::testing::session("53/udp"), facts(&session, &routing, &layer));
     let told = report(&Facts { session: &udp, hindrance: Some(Hindrance::NameTaken), ..facts });
     assert_eq!(words(&told)[2..], ["HostTaken", "NothingToRoute"]);
+}
+
+#[test]
+fn what_is_being_deleted_is_named_with_what_keeps_it() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let told = |finalizers: &[&str]| {
+        let finalizers = finalizers.iter().map(|&name| name.to_owned()).collect();
+        let hindrance = Some(Hindrance::Terminating { object: "httproutes/s-2abc-3000".to_owned(), finalizers });
+        let report = report(&Facts { hindrance, ..facts(&session, &routing, &layer) });
+        message(&report, ConditionType::RouteProgrammed).to_owned()
+    };
+    assert_eq!(
+        told(&["example.com/keep", "o\u{202e}ther\nline"]),
+        "httproutes/s-2abc-3000 is being deleted, and kept by finalizers example.com/keep, other line; it is made anew once it \
+         is gone."
+    );
+    assert_eq!(told(&[]), "httproutes/s-2abc-3000 is being deleted; it is made anew once it is gone.");
 }
 
 #[test]
@@ -320,7 +370,8 @@ fn long_reasons_are_cut() {
     let report = report(&facts);
     let reason = annotation(&report)["ports"][0]["route"]["reason"].as_str().unwrap_or_default().to_owned();
     assert!(reason.len() <= 256 && reason.ends_with('…'), "{reason}");
-    assert_eq!(message(&report, ConditionType::RouteProgrammed).chars().count(), 4096);
+    let told = message(&report, ConditionType::RouteProgrammed);
+    assert!(told.len() <= 8192 && told.ends_with('…'), "{} bytes", told.len());
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use cofferdam_model::policy::NetworkMode;
-use futures_util::future::join_all;
 use k8s_openapi::jiff::Timestamp;
 
 use super::Crew;
@@ -15,22 +14,26 @@ use super::stages::Stages;
 use crate::backoff::Backoff;
 use crate::cluster::{Class, Failed};
 use crate::desired::{Proof, Wanted, desired};
-use crate::events::Tone;
 use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, resource, route_name};
-use crate::plan::{Claim, Step, claim, plan};
+use crate::plan::{Claim, claim};
 use crate::report::Hindrance;
-use crate::session::{Session, version};
+use crate::session::Session;
 use crate::world::Snapshot;
 
 mod claiming;
+mod wish;
+mod writing;
 
 /// Between attempts that fail.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(400);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// After so many failures in a row, what passes by itself is told as well.
 const PATIENCE: u32 = 3;
+
+/// Why ports wait.
+const PORTS_CHANGE: &str = "the ports that the session asks for change again and again";
 
 /// An object of the session.
 type Slot = (Kind, String);
@@ -39,45 +42,57 @@ type Slot = (Kind, String);
 #[derive(Debug)]
 pub(super) struct Publisher {
     proofs: BTreeMap<u16, Proof>,
-    applied: HashMap<Slot, Applied>,
+    /// What was written last, as a hash.
+    written: HashMap<Slot, u64>,
     paces: HashMap<Slot, Pace>,
     since: HashMap<Slot, Instant>,
+    wish: wish::Wish,
     hindrance: Option<Hindrance>,
     backoff: Backoff,
+    /// Nothing is written before, whatever wakes us: what was refused is refused again.
+    not_before: Option<Instant>,
     is_published: bool,
     was_told: bool,
-}
-
-/// Our last write of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Applied {
-    /// The version that it gave the object.
-    version: u64,
-    /// What was written, as a hash: a wish that has changed since is nobody's quarrel with us.
-    wish: u64,
 }
 
 /// What came of one attempt.
 enum Attempt {
     /// Nothing was to be done, or all of it was.
     Done,
-    /// A correction has to wait until then.
-    Later(Instant),
-    /// Something is in the way.
-    Hindered(Hindrance, Duration),
+    /// The pause after a failure is not over.
+    Resting(Instant),
+    /// Something is in the way; when to try again.
+    Hindered(Hindrance, Instant),
     /// The API server refused.
     Failed(Kind, Failed),
+}
+
+impl Attempt {
+    /// The one of two that says more: a refusal more than a hindrance, and what waits for others more than what waits for
+    /// its time.
+    fn or(self, other: Self) -> Self {
+        let says = |attempt: &Self| match attempt {
+            Self::Done => 0,
+            Self::Hindered(Hindrance::PublishDelayed(_), _) => 1,
+            Self::Resting(_) => 2,
+            Self::Hindered(..) => 3,
+            Self::Failed(..) => 4,
+        };
+        if says(&other) > says(&self) { other } else { self }
+    }
 }
 
 impl Default for Publisher {
     fn default() -> Self {
         Self {
             proofs: BTreeMap::new(),
-            applied: HashMap::new(),
+            written: HashMap::new(),
             paces: HashMap::new(),
             since: HashMap::new(),
+            wish: wish::Wish::default(),
             hindrance: None,
             backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+            not_before: None,
             is_published: false,
             was_told: false,
         }
@@ -93,7 +108,8 @@ impl Publisher {
         ground: &Ground,
         stages: &mut Stages,
     ) -> Option<Instant> {
-        let session = &snapshot.seen.session;
+        let (ports, more_at) = self.wish.take_up(&snapshot.seen.session.ports, Instant::now());
+        let session = &Session { ports, ..snapshot.seen.session.clone() };
         let layer = match &ground.layer {
             Ok(layer) => layer,
             // What is not to be published at all goes, whatever the layer.
@@ -118,11 +134,18 @@ impl Publisher {
             self.hindrance = Some(Hindrance::WaitingForNetworkPolicy);
             return None;
         }
-        let attempt = self.carry_out(crew, snapshot, layer, &wanted).await;
+        let version = match layer {
+            Layer::Gateway { version, .. } => version.as_str(),
+            Layer::Off | Layer::Ingress { .. } => "v1",
+        };
+        let mut attempt = self.carry_out(crew, snapshot, session, version, &wanted).await;
+        if let Some(due) = more_at {
+            attempt = attempt.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
+        }
         self.is_published = match attempt {
             Attempt::Done => !wanted.is_empty(),
-            // As it was: nothing was done.
-            Attempt::Later(_) => self.is_published,
+            // As it was: all that is there is as it was.
+            Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
             Attempt::Hindered(..) | Attempt::Failed(..) => false,
         };
         match attempt {
@@ -134,13 +157,16 @@ impl Publisher {
                 }
                 None
             }
-            Attempt::Later(moment) => Some(moment),
-            Attempt::Hindered(hindrance, pause) => {
+            Attempt::Resting(moment) => Some(moment),
+            Attempt::Hindered(hindrance, moment) => {
                 self.backoff.over();
                 self.hindrance = Some(hindrance);
-                Some(Instant::now() + pause.mul_f64(0.75 + fastrand::f64() / 2.0))
+                Some(moment)
             }
-            Attempt::Failed(kind, failed) => Some(Instant::now() + self.failed(session, kind, &failed)),
+            Attempt::Failed(kind, failed) => {
+                self.not_before = Some(Instant::now() + self.failed(session, kind, &failed));
+                self.not_before
+            }
         }
     }
 
@@ -187,7 +213,7 @@ impl Publisher {
             let (namespace, pod) = (&session.namespace, &session.name);
             tracing::warn!(namespace, pod, ?kind, error = %failed, "an object of a session cannot be written");
         }
-        let what = resource(kind, "").name;
+        let what = resource_of(kind);
         self.hindrance = Some(Hindrance::PublishFailed(format!("{what}: {}", failed.class.sentence())));
         pause
     }
@@ -199,7 +225,7 @@ impl Publisher {
         // Ports come and go; what was written for those that are gone is of no more use.
         let names: Vec<String> = ports.tcp().map(|port| route_name(id.as_str(), port)).collect();
         let is_wanted = |(kind, name): &Slot| *kind != Kind::HttpRoute || names.contains(name);
-        self.applied.retain(|slot, _| is_wanted(slot));
+        self.written.retain(|slot, _| is_wanted(slot));
         self.paces.retain(|slot, _| is_wanted(slot));
         self.since.retain(|slot, _| is_wanted(slot));
         for port in ports.tcp() {
@@ -215,108 +241,11 @@ impl Publisher {
         }
         true
     }
+}
 
-    async fn carry_out(&mut self, crew: &Crew, snapshot: &Snapshot, layer: &Layer, wanted: &[Wanted]) -> Attempt {
-        let session = &snapshot.seen.session;
-        let Some(id) = &session.id else { return Attempt::Done };
-        let applied = |kind: Kind, name: &str| {
-            let version = crew.world.version_of(&session.namespace, id.as_str(), kind, name);
-            let wish = wanted.iter().find(|wanted| wanted.kind == kind && wanted.name == name).map(wish);
-            let applied = version.zip(wish).map(|(version, wish)| Applied { version, wish });
-            applied.is_some() && applied.as_ref() == self.applied.get(&(kind, name.to_owned()))
-        };
-        let mut steps = plan(&session.uid, wanted, &snapshot.live, &applied);
-        let version = match layer {
-            Layer::Gateway { version, .. } => version.as_str(),
-            Layer::Off | Layer::Ingress { .. } => "v1",
-        };
-        if let Some(Step::Create(service)) = steps.iter().find(|step| matches!(step, Step::Create(_))) {
-            let service = service.clone();
-            match claiming::take(crew, session, &service).await {
-                Ok(answer) => self.wrote(crew, &service, &answer, "create"),
-                Err(done) => return done,
-            }
-            steps.retain(|step| !matches!(step, Step::Create(_)));
-            if !std::mem::replace(&mut self.was_told, true) {
-                let routes = wanted.iter().filter(|wanted| wanted.kind >= Kind::HttpRoute).count();
-                let s = if routes == 1 { "" } else { "s" };
-                let note = format!("Service {} is made, with its endpoints and {routes} route{s}", service.name);
-                crew.events.tell(session, Tone::Normal, "Published", &note);
-            }
-        }
-        let (deletes, writes): (Vec<Step>, Vec<Step>) =
-            steps.into_iter().partition(|step| matches!(step, Step::Delete { .. }));
-        for step in deletes {
-            let Step::Delete { kind, name, uid } = step else { continue };
-            if let Err(failed) = crew.cluster.delete(&resource(kind, version), &session.namespace, &name, &uid).await {
-                return Attempt::Failed(kind, failed);
-            }
-            crew.metrics.wrote(resource(kind, version).name, "delete");
-        }
-        self.write(crew, session, version, writes).await
-    }
-
-    /// All at once: none needs the others to be there.
-    async fn write(&mut self, crew: &Crew, session: &Session, version: &str, steps: Vec<Step>) -> Attempt {
-        let now = Instant::now();
-        let mut later: Option<Instant> = None;
-        let mut writes = Vec::new();
-        for step in steps {
-            let (replaced, wanted) = match step {
-                Step::Apply(wanted) => (None, wanted),
-                Step::Replace { uid, wanted } => (Some(uid), wanted),
-                Step::Create(_) | Step::Delete { .. } => continue,
-            };
-            let slot = (wanted.kind, wanted.name.clone());
-            // What was written once already was undone by somebody; a first write, or another wish, is no quarrel.
-            let is_correction = self.applied.get(&slot).is_some_and(|applied| applied.wish == wish(&wanted));
-            let due = self.paces.get(&slot).map_or(now, |pace| pace.due(now));
-            if is_correction && due > now {
-                later = Some(later.map_or(due, |later| later.min(due)));
-                continue;
-            }
-            writes.push(async move {
-                let (kind, namespace) = (resource(wanted.kind, version), &session.namespace);
-                if let Some(uid) = &replaced {
-                    let gone = crew.cluster.delete(&kind, namespace, &wanted.name, uid).await;
-                    crew.metrics.replaced(kind.name);
-                    if let Err(failed) = gone {
-                        let kind = wanted.kind;
-                        return (wanted, is_correction, Err(Attempt::Failed(kind, failed)));
-                    }
-                }
-                let answer = if replaced.is_some() && wanted.kind == Kind::Service {
-                    // The claim again, and another may be quicker.
-                    claiming::take(crew, session, &wanted).await
-                } else {
-                    let answer = crew.cluster.apply(&kind, namespace, &wanted.name, &wanted.object).await;
-                    answer.map_err(|failed| Attempt::Failed(wanted.kind, failed))
-                };
-                (wanted, is_correction, answer)
-            });
-        }
-        let mut failure = None;
-        for (wanted, is_correction, answer) in join_all(writes).await {
-            match answer {
-                Ok(answer) => {
-                    if is_correction {
-                        self.paces.entry((wanted.kind, wanted.name.clone())).or_default().made(now);
-                    }
-                    self.wrote(crew, &wanted, &answer, "apply");
-                }
-                Err(attempt) => failure = Some(attempt),
-            }
-        }
-        failure.unwrap_or_else(|| later.map_or(Attempt::Done, Attempt::Later))
-    }
-
-    fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &serde_json::Value, verb: &str) {
-        let slot = (wanted.kind, wanted.name.clone());
-        crew.metrics.wrote(resource(wanted.kind, "").name, verb);
-        self.applied.insert(slot.clone(), Applied { version: version(answer), wish: wish(wanted) });
-        self.since.insert(slot, Instant::now());
-        crew.world.object(wanted.kind, answer);
-    }
+/// A kind in the API server's paths.
+fn resource_of(kind: Kind) -> &'static str {
+    resource(kind, "").name
 }
 
 /// What is wanted, in short.

@@ -9,6 +9,7 @@ use k8s_openapi::jiff::{Timestamp, Unit};
 use serde_json::json;
 
 use super::Crew;
+use super::pace::Pace;
 use super::publishing::{self, Publisher};
 use crate::backoff::Backoff;
 use crate::cluster::Class;
@@ -30,6 +31,11 @@ const QUIET: Duration = Duration::from_mins(5);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// So many writes come at once, which is more than a start takes; then they wait, for so long at most. What is written in the
+/// end is what holds then.
+const FREE: u32 = 30;
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
 /// What was told of one session.
 #[derive(Debug)]
 pub(super) struct Teller {
@@ -37,6 +43,7 @@ pub(super) struct Teller {
     written: Option<(u64, Told)>,
     said: HashMap<String, Instant>,
     backoff: Backoff,
+    pace: Pace,
     programmed: BTreeSet<u16>,
     newly_programmed: Vec<u16>,
 }
@@ -47,6 +54,7 @@ impl Default for Teller {
             written: None,
             said: HashMap::new(),
             backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+            pace: Pace::new(FREE, LONGEST_WAIT),
             programmed: BTreeSet::new(),
             newly_programmed: Vec::new(),
         }
@@ -101,6 +109,11 @@ impl Teller {
             self.backoff.over();
             return None;
         };
+        let (begin, due) = (Instant::now(), self.pace.due(Instant::now()));
+        if due > begin {
+            return Some(due);
+        }
+        self.pace.made(begin);
         // Another pod of that name is not the one that this is about.
         patch["metadata"]["uid"] = json!(session.uid);
         match crew.cluster.patch_pod_status(&session.namespace, &session.name, &patch).await {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Claim, Step, claim, plan};
+use super::super::{Claim, Flaw, Step, claim, flaw, plan};
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live};
 
@@ -27,8 +27,6 @@ pub(super) struct Server {
     pub(super) living: BTreeSet<String>,
     /// What was applied, by kind and name: apply takes away what is there and no longer said.
     applied: BTreeMap<(Kind, String), Value>,
-    /// What was not changed by others since it was applied.
-    untouched: BTreeSet<(Kind, String)>,
     made: u32,
 }
 
@@ -36,11 +34,9 @@ impl Server {
     /// Does what the plan says until it says nothing.
     pub(super) fn settle(&mut self, uid: &str, wanted: &[Wanted]) -> Outcome {
         let mut steps = Vec::new();
-        // An apply, a second look, and a claim to be taken over: more rounds than that are an endless loop.
-        for _ in 0..5 {
-            let untouched = self.untouched.clone();
-            let applied = |kind: Kind, name: &str| untouched.contains(&(kind, name.to_owned()));
-            steps = plan(uid, wanted, &self.objects, &applied);
+        // A first look, a claim to be taken over, a last look: more rounds than that are an endless loop.
+        for _ in 0..3 {
+            steps = plan(uid, wanted, &self.objects);
             if steps.is_empty() {
                 return Outcome::Settled;
             }
@@ -56,7 +52,16 @@ impl Server {
     fn take(&mut self, uid: &str, step: &Step) -> Result<(), Outcome> {
         match step {
             Step::Create(wanted) => self.create(uid, wanted)?,
-            Step::Apply(wanted) => self.apply(wanted)?,
+            Step::Apply(wanted) => {
+                self.apply(wanted)?;
+                // What an apply does not bring back is made anew.
+                let index = self.find(wanted.kind, &wanted.name).ok_or(Outcome::Invalid)?;
+                let live = self.objects[index].clone();
+                if matches!(flaw(wanted, &live.object), Some(Flaw::Field(_))) {
+                    self.delete(&live.uid);
+                    self.apply(wanted)?;
+                }
+            }
             Step::Replace { uid, wanted } => {
                 self.delete(uid);
                 self.apply(wanted)?;
@@ -90,8 +95,7 @@ impl Server {
 
     fn apply(&mut self, wanted: &Wanted) -> Result<(), Outcome> {
         let key = (wanted.kind, wanted.name.clone());
-        let said = self.applied.insert(key.clone(), wanted.object.clone());
-        self.untouched.insert(key);
+        let said = self.applied.insert(key, wanted.object.clone());
         if let Some(index) = self.find(wanted.kind, &wanted.name) {
             let live = &mut self.objects[index].object;
             let fixed = (live["addressType"].clone(), live["spec"]["clusterIP"].clone());
@@ -109,9 +113,7 @@ impl Server {
 
     /// A change by somebody else.
     pub(super) fn change(&mut self, index: usize, change: impl FnOnce(&mut Value)) {
-        let live = &mut self.objects[index];
-        self.untouched.remove(&(live.kind, live.name.clone()));
-        change(&mut live.object);
+        change(&mut self.objects[index].object);
     }
 
     /// All objects, without what differs from one making to the next, in a fixed order.

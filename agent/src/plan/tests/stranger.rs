@@ -25,7 +25,7 @@ pub(super) fn an_edit() -> impl Strategy<Value = (Edit, prop::sample::Index, pro
     (edit, any::<prop::sample::Index>(), any::<prop::sample::Index>())
 }
 
-const FOREIGN: [(Kind, &str, &str); 20] = [
+const FOREIGN: [(Kind, &str, &str); 22] = [
     (Kind::Service, "/spec/selector", r#"{"app": "x"}"#),
     (Kind::Service, "/spec/externalIPs", r#"["192.0.2.1"]"#),
     (Kind::Service, "/spec/publishNotReadyAddresses", "true"),
@@ -43,6 +43,8 @@ const FOREIGN: [(Kind, &str, &str); 20] = [
     (Kind::HttpRoute, "/spec/rules/0/matches/0/queryParams", r#"[{"name": "a", "value": "b"}]"#),
     (Kind::HttpRoute, "/spec/parentRefs/0/sectionName", r#""x""#),
     (Kind::HttpRoute, "/spec/parentRefs/0/port", "80"),
+    (Kind::HttpRoute, "/metadata/annotations/konghq.com~1plugins", r#""x""#),
+    (Kind::Ingress, "/metadata/annotations/nginx.ingress.kubernetes.io~1permanent-redirect", r#""https://x.test""#),
     (Kind::Ingress, "/spec/defaultBackend", r#"{"service": {"name": "x", "port": {"number": 1}}}"#),
     (Kind::Ingress, "/spec/rules/0/http/paths/0/backend/resource", r#"{"kind": "x", "name": "x"}"#),
     (Kind::Ingress, "/spec/tls", r#"[{"hosts": ["x"]}]"#),
@@ -97,6 +99,7 @@ fn foreign(live: &mut Value, kind: Kind, field: prop::sample::Index) -> Option<S
     let of_kind: Vec<_> = FOREIGN.iter().filter(|(of, _, _)| *of == kind).collect();
     let (_, pointer, value) = field.get(&of_kind);
     let (parent, key) = pointer.rsplit_once('/')?;
+    let key = &key.replace("~1", "/");
     let value: Value = serde_json::from_str(value).ok()?;
     let map = live.pointer_mut(parent)?.as_object_mut()?;
     // A field that this object has of us is another edit.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::*;
-use super::{NOW, facts, programmed};
+use super::{NOW, facts, hindrances, programmed};
 use crate::desired::testing::{gateway, ingress, routing, session};
 use crate::probe::{Closed, Failure};
 use crate::session::{Phase, Told};
@@ -49,14 +49,7 @@ fn a_verdict() -> impl Strategy<Value = Verdict> {
 }
 
 fn a_hindrance() -> impl Strategy<Value = Option<Hindrance>> {
-    prop::sample::select(vec![
-        None,
-        None,
-        Some(Hindrance::HostTaken { pod: "other".to_owned() }),
-        Some(Hindrance::NameTaken),
-        Some(Hindrance::WaitingForNetworkPolicy),
-        Some(Hindrance::PublishFailed("no".to_owned())),
-    ])
+    prop::option::of(prop::sample::select(hindrances()))
 }
 
 fn a_session() -> impl Strategy<Value = Session> {
@@ -106,6 +99,7 @@ proptest! {
         (verdicts, probes) in known(),
     ) {
         let routing = routing();
+        let is_hindered = hindrance.is_some();
         let facts = Facts { session: &session, routing: &routing, layer: layer.as_ref(), hindrance, verdicts, probes };
         let told = report(&facts);
         for (condition, type_) in told.conditions.iter().zip(ConditionType::ALL) {
@@ -115,6 +109,9 @@ proptest! {
             prop_assert_eq!(reason.map(|reason| reason.status().as_str()), Some(condition.status.as_str()));
             prop_assert_eq!(&condition.type_, type_.as_str());
             prop_assert!(!condition.message.is_empty());
+            let is_of_routes = matches!(type_, ConditionType::RouteProgrammed | ConditionType::RouteReachable);
+            let is_well = condition.status == "True" && condition.reason != "NothingToRoute";
+            prop_assert!(!(is_hindered && is_of_routes && is_well), "{:?} in spite of a hindrance", condition);
         }
         let endpoints = Endpoints::parse(&told.endpoints.to_string());
         prop_assert!(endpoints.is_some(), "{}", told.endpoints);

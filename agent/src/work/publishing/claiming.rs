@@ -1,6 +1,6 @@
 //! The Service's name is the claim of a session's id: whoever makes it first has it, until it ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cofferdam_model::keys;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::Attempt;
 use crate::cluster::{Class, Resource};
 use crate::desired::Wanted;
 use crate::objects::Kind;
-use crate::plan::{Claim, claim};
+use crate::plan::{Claim, claim, leaving};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
@@ -40,20 +40,28 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Err(error) if error.class == Class::NotFound => continue,
             Err(error) => return Err(failed(error)),
         };
-        let uid = match claim(&there, &session.uid) {
+        let whose = claim(&there, &session.uid);
+        // To delete it once more would be no help.
+        if whose != Claim::Ours
+            && let Some(finalizers) = leaving(&there)
+        {
+            let object = format!("{}/{}", services.name, service.name);
+            return Err(in_the_way(Hindrance::Terminating { object, finalizers }, TAKEN));
+        }
+        let uid = match whose {
             // Made by an agent before this one, or stripped of our labels: from now on it is as it ought to be.
             Claim::Ours => {
                 let applied = crew.cluster.apply(&services, &session.namespace, &service.name, &service.object);
                 return applied.await.map_err(failed);
             }
-            Claim::Foreign => return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN)),
+            Claim::Foreign => return Err(in_the_way(Hindrance::NameTaken, FOREIGN)),
             // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for; nobody
             // else may.
             Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(taken(ANOTHER)),
             Claim::Nobody { service } => service,
             // It would become a part of a path.
             Claim::Of { name, .. } if !is_name(&name) => {
-                return Err(Attempt::Hindered(Hindrance::NameTaken, FOREIGN));
+                return Err(in_the_way(Hindrance::NameTaken, FOREIGN));
             }
             Claim::Of { name, uid, service } => {
                 let is_here = there["metadata"]["annotations"][keys::NODE] == crew.node;
@@ -70,7 +78,12 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
 }
 
 fn taken(pod: &str) -> Attempt {
-    Attempt::Hindered(Hindrance::HostTaken { pod: pod.to_owned() }, TAKEN)
+    in_the_way(Hindrance::HostTaken { pod: pod.to_owned() }, TAKEN)
+}
+
+/// A part of the pause is chance: those who wait for one thing do not come all at once.
+fn in_the_way(hindrance: Hindrance, pause: Duration) -> Attempt {
+    Attempt::Hindered(hindrance, Instant::now() + pause.mul_f64(0.75 + fastrand::f64() / 2.0))
 }
 
 /// Whether its own agent will take it away, which others may not.

@@ -27,6 +27,7 @@ const FOREIGN: &[(Kind, &[&str])] = &[
     (
         Kind::HttpRoute,
         &[
+            ANNOTATIONS,
             "spec.parentRefs.port",
             "spec.parentRefs.sectionName",
             "spec.rules.backendRefs.filters",
@@ -43,43 +44,78 @@ const FOREIGN: &[(Kind, &[&str])] = &[
             "spec.useDefaultGateways",
         ],
     ),
-    (Kind::Ingress, &["spec.defaultBackend", "spec.rules.http.paths.backend.resource", "spec.tls"]),
+    (Kind::Ingress, &[ANNOTATIONS, "spec.defaultBackend", "spec.rules.http.paths.backend.resource", "spec.tls"]),
+];
+
+/// All annotations of an object, less [`NOTES`]. Those of a route are orders to its controller: where to send people, with
+/// which configuration, under which names. No list could name all that do harm. Labels are none: no controller takes more
+/// from a route's than whether it is meant.
+const ANNOTATIONS: &str = "metadata.annotations";
+
+/// Annotations by which controllers and kubectl note what they did, and which order nothing.
+const NOTES: [&str; 11] = [
+    // Google's ingress controller: what it has made for an Ingress.
+    "ingress.kubernetes.io/backends",
+    "ingress.kubernetes.io/forwarding-rule",
+    "ingress.kubernetes.io/https-forwarding-rule",
+    "ingress.kubernetes.io/https-target-proxy",
+    "ingress.kubernetes.io/ssl-cert",
+    "ingress.kubernetes.io/static-ip",
+    "ingress.kubernetes.io/target-proxy",
+    "ingress.kubernetes.io/url-map",
+    // Rancher: the addresses of an Ingress.
+    "field.cattle.io/publicEndpoints",
+    // Kyverno: which of its policies changed an object.
+    "policies.kyverno.io/last-applied-patches",
+    "kubectl.kubernetes.io/last-applied-configuration",
 ];
 
 /// The same of every kind: an owner that is a controller, or that holds up a deletion.
 const FOREIGN_ANYWHERE: [&str; 2] =
     ["metadata.ownerReferences.blockOwnerDeletion", "metadata.ownerReferences.controller"];
 
-/// Whether `live` is not what is wanted: something of ours is missing or other, a list of ours holds something else, or a
-/// foreign field is set.
-pub(super) fn differs(wanted: &Wanted, live: &Value) -> bool {
+/// The first field in which `live` is not what is wanted: something of ours is missing or other, a list of ours holds
+/// something else, or a foreign field is set. None where it is as it ought to be.
+pub(super) fn difference(wanted: &Wanted, live: &Value) -> Option<String> {
     let foreign = FOREIGN.iter().find(|(kind, _)| *kind == wanted.kind).map_or(&[][..], |(_, fields)| *fields);
     let keys = wanted.object.as_object().into_iter().flatten();
     // Which version an object is shown in says nothing about it, and a list shows none.
     keys.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind"))
-        .any(|(key, part)| !covers(part, &live[key.as_str()], key, foreign))
+        .find_map(|(key, part)| in_part(part, &live[key.as_str()], key, foreign))
 }
 
-fn covers(wanted: &Value, live: &Value, at: &str, foreign: &[&str]) -> bool {
+fn in_part(wanted: &Value, live: &Value, at: &str, foreign: &[&str]) -> Option<String> {
+    let is_or_differs = |is: bool| (!is).then(|| at.to_owned());
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {
-            wanted.iter().all(|(key, part)| {
-                live.get(key).is_some_and(|live| covers(part, live, &format!("{at}.{key}"), foreign))
-            }) && live.iter().all(|(key, part)| {
-                wanted.contains_key(key) || is_empty(part) || !is_foreign(&format!("{at}.{key}"), foreign)
+            let ours = wanted.iter().find_map(|(key, part)| {
+                let at = format!("{at}.{key}");
+                match live.get(key) {
+                    Some(live) => in_part(part, live, &at, foreign),
+                    None => Some(at),
+                }
+            });
+            ours.or_else(|| {
+                let mut others = live.iter().filter(|(key, _)| !wanted.contains_key(*key));
+                others.find(|(key, part)| is_foreign(at, key, part, foreign)).map(|(key, _)| format!("{at}.{key}"))
             })
         }
         (Value::Array(wanted), Value::Array(live)) => {
             let (wanted, live) = (in_order(wanted, at), in_order(live, at));
-            wanted.len() == live.len()
-                && wanted.iter().zip(live.iter()).all(|(one, other)| covers(one, other, at, foreign))
+            is_or_differs(wanted.len() == live.len())
+                .or_else(|| wanted.iter().zip(live.iter()).find_map(|(one, other)| in_part(one, other, at, foreign)))
         }
-        _ => wanted == live,
+        _ => is_or_differs(wanted == live),
     }
 }
 
-fn is_foreign(field: &str, foreign: &[&str]) -> bool {
-    foreign.contains(&field) || FOREIGN_ANYWHERE.contains(&field)
+/// Whether a member that we do not say may not be there.
+fn is_foreign(at: &str, key: &str, part: &Value, foreign: &[&str]) -> bool {
+    if at == ANNOTATIONS {
+        return foreign.contains(&ANNOTATIONS) && !NOTES.contains(&key);
+    }
+    let field = format!("{at}.{key}");
+    !is_empty(part) && (foreign.contains(&&*field) || FOREIGN_ANYWHERE.contains(&&*field))
 }
 
 /// An apply merges a Service's ports by number and protocol, and keeps what order it finds: only which protocol comes first

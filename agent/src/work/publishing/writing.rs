@@ -1,0 +1,216 @@
+//! The steps of a plan are carried out.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::{Attempt, Publisher, Slot, claiming, resource_of, wish};
+use crate::cluster::Failed;
+use crate::desired::Wanted;
+use crate::events::Tone;
+use crate::objects::Kind;
+use crate::plan::{Flaw, Step, first_leaving, flaw, plan};
+use crate::report::Hindrance;
+use crate::session::Session;
+use crate::work::Crew;
+use crate::work::pace::Pace;
+use crate::world::Snapshot;
+
+/// So many corrections of one object come at once; then they wait, for so long at most.
+const FREE: u32 = 3;
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+
+/// When what depends on others is looked at again; mostly their doing wakes us before.
+const AGAIN: Duration = Duration::from_secs(30);
+
+impl Publisher {
+    /// Does what can be done now. Nothing that fails, or has no effect, stops what does not need it.
+    pub(super) async fn carry_out(
+        &mut self,
+        crew: &Crew,
+        snapshot: &Snapshot,
+        session: &Session,
+        version: &str,
+        wanted: &[Wanted],
+    ) -> Attempt {
+        let steps = plan(&session.uid, wanted, &snapshot.live);
+        let mut attempt = match first_leaving(wanted, &snapshot.live) {
+            Some((wanted, finalizers)) => terminating(wanted, finalizers),
+            None => Attempt::Done,
+        };
+        let (deletes, mut writes): (Vec<Step>, Vec<Step>) =
+            steps.into_iter().partition(|step| matches!(step, Step::Delete { .. }));
+        attempt = attempt.or(delete(crew, session, version, deletes).await);
+        if let Some(moment) = self.not_before.filter(|moment| !writes.is_empty() && *moment > Instant::now()) {
+            return attempt.or(Attempt::Resting(moment));
+        }
+        if let Some(at) = writes.iter().position(|step| matches!(step, Step::Create(_)))
+            && let Step::Create(service) = writes.swap_remove(at)
+        {
+            let name = service.name.clone();
+            let claimed = match self.may_write(&service, Instant::now()) {
+                Ok(()) => claiming::take(crew, session, &service).await,
+                Err(delayed) => Err(delayed),
+            };
+            let answer = match claimed {
+                Ok(answer) => answer,
+                Err(hindered) => return attempt.or(hindered),
+            };
+            self.wrote(crew, &service, &answer, "create");
+            match flaw(&service, &answer) {
+                None => {}
+                Some(Flaw::Leaving(finalizers)) => attempt = attempt.or(terminating(&service, finalizers)),
+                // It was there already, with something of others in it.
+                Some(Flaw::Field(_)) => writes.push(Step::Apply(service)),
+            }
+            if !std::mem::replace(&mut self.was_told, true) {
+                let routes = wanted.iter().filter(|wanted| wanted.kind >= Kind::HttpRoute).count();
+                let s = if routes == 1 { "" } else { "s" };
+                let note = format!("Service {name} is made, with its endpoints and {routes} route{s}");
+                crew.events.tell(session, Tone::Normal, "Published", &note);
+            }
+        }
+        attempt.or(self.write(crew, session, version, writes).await)
+    }
+
+    /// All at once: none needs the others to be there.
+    async fn write(&mut self, crew: &Crew, session: &Session, version: &str, steps: Vec<Step>) -> Attempt {
+        let now = Instant::now();
+        let mut attempt = Attempt::Done;
+        let mut writes = Vec::new();
+        for step in steps {
+            let (fixed, wanted) = match step {
+                Step::Apply(wanted) => (None, wanted),
+                Step::Replace { uid, wanted } => (Some(uid), wanted),
+                Step::Create(_) | Step::Delete { .. } => continue,
+            };
+            match self.may_write(&wanted, now) {
+                Ok(()) => writes.push(async move {
+                    let made = make(crew, session, version, &wanted, fixed).await;
+                    (wanted, made)
+                }),
+                Err(delayed) => attempt = attempt.or(delayed),
+            }
+        }
+        for (wanted, made) in join_all(writes).await {
+            attempt = attempt.or(match made {
+                Ok(answer) => {
+                    self.wrote(crew, &wanted, &answer, "apply");
+                    came_to(&wanted, &answer)
+                }
+                Err(failed) => failed,
+            });
+        }
+        attempt
+    }
+
+    /// Whether an object may be written now.
+    ///
+    /// # Errors
+    /// When to try again.
+    fn may_write(&self, wanted: &Wanted, now: Instant) -> Result<(), Attempt> {
+        let slot = slot(wanted);
+        // A first write, or another wish, is no correction.
+        let pace = self.paces.get(&slot).filter(|_| self.is_correction(&slot, wanted));
+        match pace.map(|pace| pace.due(now)).filter(|due| *due > now) {
+            Some(due) => {
+                let what = format!("{} is changed by others again and again", named(wanted));
+                Err(Attempt::Hindered(Hindrance::PublishDelayed(what), due))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether somebody must have undone the same write.
+    fn is_correction(&self, slot: &Slot, wanted: &Wanted) -> bool {
+        self.written.get(slot) == Some(&wish(wanted))
+    }
+
+    /// Takes down a write that came to `answer`.
+    fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &Value, verb: &str) {
+        let (slot, now) = (slot(wanted), Instant::now());
+        crew.metrics.wrote(resource_of(wanted.kind), verb);
+        if self.is_correction(&slot, wanted) {
+            self.paces.entry(slot.clone()).or_insert(Pace::new(FREE, LONGEST_PAUSE)).made(now);
+        }
+        self.written.insert(slot.clone(), wish(wanted));
+        self.since.insert(slot, now);
+        crew.world.object(wanted.kind, answer);
+    }
+}
+
+/// Whether an object that was written, and made anew where that was no use, is what is wanted now.
+fn came_to(wanted: &Wanted, answer: &Value) -> Attempt {
+    match flaw(wanted, answer) {
+        None => Attempt::Done,
+        Some(Flaw::Leaving(finalizers)) => terminating(wanted, finalizers),
+        Some(Flaw::Field(field)) => {
+            let object = named(wanted);
+            let why = format!("{object}: something in the cluster writes {field} into it even when it is made anew");
+            Attempt::Hindered(Hindrance::PublishFailed(why), Instant::now() + AGAIN)
+        }
+    }
+}
+
+/// Routes before what they lead to. The claim goes last, and not before all the rest: whoever has it answers for that.
+async fn delete(crew: &Crew, session: &Session, version: &str, steps: Vec<Step>) -> Attempt {
+    let mut attempt = Attempt::Done;
+    for step in steps {
+        let Step::Delete { kind, name, uid } = step else { continue };
+        if kind == Kind::Service && !matches!(attempt, Attempt::Done) {
+            continue;
+        }
+        let resource = crate::objects::resource(kind, version);
+        match crew.cluster.delete(&resource, &session.namespace, &name, &uid).await {
+            Ok(()) => crew.metrics.wrote(resource.name, "delete"),
+            Err(failed) => attempt = attempt.or(Attempt::Failed(kind, failed)),
+        }
+    }
+    attempt
+}
+
+/// Applies an object; makes it anew where no apply can help, as with `fixed`, or none did.
+///
+/// # Errors
+/// What is in the way.
+async fn make(
+    crew: &Crew,
+    session: &Session,
+    version: &str,
+    wanted: &Wanted,
+    fixed: Option<String>,
+) -> Result<Value, Attempt> {
+    let (resource, namespace) = (crate::objects::resource(wanted.kind, version), &session.namespace);
+    let failed = |failed: Failed| Attempt::Failed(wanted.kind, failed);
+    let apply = || crew.cluster.apply(&resource, namespace, &wanted.name, &wanted.object);
+    let uid = if let Some(uid) = fixed {
+        uid
+    } else {
+        let answer = apply().await.map_err(failed)?;
+        match (flaw(wanted, &answer), answer["metadata"]["uid"].as_str()) {
+            (Some(Flaw::Field(_)), Some(uid)) => uid.to_owned(),
+            _ => return Ok(answer),
+        }
+    };
+    crew.cluster.delete(&resource, namespace, &wanted.name, &uid).await.map_err(failed)?;
+    crew.metrics.replaced(resource.name);
+    if wanted.kind == Kind::Service {
+        // The claim again, and another may be quicker.
+        return claiming::take(crew, session, wanted).await;
+    }
+    apply().await.map_err(failed)
+}
+
+fn terminating(wanted: &Wanted, finalizers: Vec<String>) -> Attempt {
+    Attempt::Hindered(Hindrance::Terminating { object: named(wanted), finalizers }, Instant::now() + AGAIN)
+}
+
+/// As kubectl takes it.
+fn named(wanted: &Wanted) -> String {
+    format!("{}/{}", resource_of(wanted.kind), wanted.name)
+}
+
+fn slot(wanted: &Wanted) -> Slot {
+    (wanted.kind, wanted.name.clone())
+}
