@@ -24,6 +24,8 @@ mod publishing;
 mod secret;
 mod stages;
 mod telling;
+#[cfg(test)]
+mod testing;
 
 pub use deletions::Deletions;
 

@@ -96,13 +96,6 @@ impl World {
         Some(Snapshot { seen, live, is_protected, unreadable, are_routes_known, wake, is_node_lost })
     }
 
-    /// The version of an object of a session; none if it is not known.
-    #[must_use]
-    pub fn version_of(&self, namespace: &str, id: &str, kind: Kind, name: &str) -> Option<u64> {
-        let state = self.state();
-        state.objects.get(&key(namespace, id))?.get(&(kind, name.to_owned())).map(|kept| kept.version)
-    }
-
     /// Whether the pod of that uid is known, and live.
     #[must_use]
     pub fn is_live(&self, uid: &str) -> Option<bool> {

@@ -56,6 +56,7 @@ pub(super) struct Publisher {
 }
 
 /// What came of one attempt.
+#[derive(Debug, PartialEq)]
 enum Attempt {
     /// Nothing was to be done, or all of it was.
     Done,
@@ -270,3 +271,6 @@ pub(super) fn route<'a>(session: &Session, layer: &Layer, live: &'a [Live], port
     };
     live.iter().find(|live| live.kind == kind && live.name == name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,7 +109,8 @@ impl Teller {
             self.backoff.over();
             return None;
         };
-        let (begin, due) = (Instant::now(), self.pace.due(Instant::now()));
+        let begin = Instant::now();
+        let due = self.pace.due(begin);
         if due > begin {
             return Some(due);
         }
@@ -221,3 +222,6 @@ fn count(session: &Session, publisher: &Publisher, report: &Report, tally: &mut 
     let ports = report.endpoints.ports.iter().map(|endpoint| (endpoint.port, PortState::of(endpoint))).collect();
     tally.set(state, ports, &session.namespace, session.id.as_ref().map_or("", |id| id.as_str()));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+use serde_json::json;
+
+use super::*;
+use crate::desired::testing::{gateway, ingress, objects, session};
+use crate::session::Session;
+use crate::work::testing::Api;
+
+/// A session whose objects are written to an API server of the test's.
+struct Scene {
+    api: Api,
+    crew: Crew,
+    publisher: Publisher,
+    session: Session,
+    wanted: Vec<Wanted>,
+}
+
+impl Scene {
+    fn new(ports: &str, layer: &Layer) -> Self {
+        let (api, session) = (Api::default(), session(ports));
+        let wanted = objects(&session, layer);
+        Self { crew: api.crew(), api, publisher: Publisher::default(), session, wanted }
+    }
+
+    /// One whose objects are there.
+    async fn published(ports: &str, layer: &Layer) -> Self {
+        let mut scene = Self::new(ports, layer);
+        assert_eq!(scene.attempt().await, Attempt::Done);
+        scene.api.asked();
+        scene
+    }
+
+    async fn attempt(&mut self) -> Attempt {
+        let snapshot = self.api.snapshot(&self.session);
+        self.publisher.carry_out(&self.crew, &snapshot, &self.session, "v1", &self.wanted).await
+    }
+
+    async fn hindrance(&mut self) -> Option<Hindrance> {
+        match self.attempt().await {
+            Attempt::Hindered(hindrance, _) => Some(hindrance),
+            Attempt::Done | Attempt::Resting(_) | Attempt::Failed(..) => None,
+        }
+    }
+}
+
+fn order(object: &mut serde_json::Value) {
+    object["metadata"]["annotations"]["nginx.ingress.kubernetes.io/permanent-redirect"] = json!("https://x.test");
+}
+
+#[tokio::test]
+async fn an_order_that_others_give_to_a_controller_means_making_the_route_anew_at_once() {
+    let mut scene = Scene::published("3000", &ingress()).await;
+    scene.api.edit("ingresses/s-2abc", order);
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert_eq!(
+        scene.api.asked(),
+        ["PATCH ingresses/s-2abc", "DELETE ingresses/s-2abc", "PATCH ingresses/s-2abc"],
+        "what an apply cannot take away is made anew without waiting for somebody to wake us"
+    );
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert_eq!(scene.api.asked(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_the_cluster_itself_writes_into_a_new_route_is_named() {
+    let mut scene = Scene::new("3000", &ingress());
+    scene.api.annotate("example.com/cost");
+    let hindrance = scene.hindrance().await;
+    let Some(Hindrance::PublishFailed(why)) = hindrance else { panic!("{hindrance:?}") };
+    assert!(why.starts_with("ingresses/s-2abc: ") && why.contains("metadata.annotations.example.com/cost"), "{why}");
+}
+
+#[tokio::test]
+async fn what_a_finalizer_keeps_is_told_and_holds_up_nothing_else() {
+    let mut scene = Scene::published("3000,3001", &gateway(true)).await;
+    let keep = |object: &mut serde_json::Value| object["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    scene.api.edit("httproutes/s-2abc-3000", keep);
+    scene.api.edit("httproutes/s-2abc-3000", order);
+    scene.api.edit("httproutes/s-2abc-3001", |object| object["spec"]["hostnames"] = json!([]));
+    let told = Hindrance::Terminating {
+        object: "httproutes/s-2abc-3000".to_owned(),
+        finalizers: vec!["example.com/keep".to_owned()],
+    };
+    assert_eq!(scene.hindrance().await, Some(told.clone()));
+    assert!(scene.api.asked().contains(&"PATCH httproutes/s-2abc-3001".to_owned()));
+    // It is told as long as it is so, and nothing is done about it.
+    scene.api.edit("endpointslices/s-2abc", |object| object["endpoints"] = json!([]));
+    assert_eq!(scene.hindrance().await, Some(told));
+    assert_eq!(scene.api.asked(), ["PATCH endpointslices/s-2abc"]);
+    scene.api.remove("httproutes/s-2abc-3000");
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert_eq!(scene.api.asked(), ["PATCH httproutes/s-2abc-3000"]);
+}
+
+#[tokio::test]
+async fn another_pods_claim_that_does_not_go_is_told_with_what_keeps_it() {
+    let mut scene = Scene::published("3000", &gateway(true)).await;
+    scene.session.uid = "other".to_owned();
+    scene.wanted = objects(&scene.session, &gateway(true));
+    scene.api.edit("services/s-2abc", |service| {
+        service["metadata"]["finalizers"] = json!(["example.com/keep"]);
+        service["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    });
+    let finalizers = vec!["example.com/keep".to_owned()];
+    let told = Some(Hindrance::Terminating { object: "services/s-2abc".to_owned(), finalizers });
+    assert_eq!(scene.hindrance().await, told);
+    assert_eq!(scene.api.asked(), [""; 0]);
+    // The same where the agent did not know of the Service.
+    let mut blind = scene.api.snapshot(&scene.session);
+    blind.live.clear();
+    let attempt = scene.publisher.carry_out(&scene.crew, &blind, &scene.session, "v1", &scene.wanted).await;
+    assert!(matches!(attempt, Attempt::Hindered(hindrance, _) if Some(&hindrance) == told.as_ref()));
+}
+
+#[tokio::test]
+async fn a_delete_that_fails_stops_no_write_and_keeps_the_claim() {
+    let mut scene = Scene::published("3000,3001", &gateway(true)).await;
+    scene.api.refuse("DELETE httproutes/s-2abc-3001");
+    scene.session = session("3000");
+    scene.wanted = objects(&scene.session, &gateway(true));
+    assert!(matches!(scene.attempt().await, Attempt::Failed(Kind::HttpRoute, _)));
+    let asked = scene.api.asked();
+    assert!(asked.contains(&"PATCH endpointslices/s-2abc".to_owned()), "{asked:?}");
+
+    scene.wanted.clear();
+    assert!(matches!(scene.attempt().await, Attempt::Failed(Kind::HttpRoute, _)));
+    let asked = scene.api.asked();
+    assert!(asked.contains(&"DELETE endpointslices/s-2abc".to_owned()), "{asked:?}");
+    assert!(!asked.contains(&"DELETE services/s-2abc".to_owned()), "{asked:?}");
+}
+
+#[tokio::test]
+async fn corrections_of_every_object_come_slower_and_are_told_then() {
+    for object in ["httproutes/s-2abc-3000", "services/s-2abc"] {
+        let mut scene = Scene::published("3000", &gateway(true)).await;
+        let mut corrected = 0;
+        let told = loop {
+            match object {
+                "services/s-2abc" => scene.api.remove(object),
+                _ => scene.api.edit(object, order),
+            }
+            match scene.attempt().await {
+                Attempt::Done => corrected += 1,
+                Attempt::Hindered(told, _) => break told,
+                other => panic!("{other:?}"),
+            }
+            assert!(corrected < 100, "{object} is corrected as often as somebody likes");
+        };
+        assert!(corrected >= 3, "{object} was corrected {corrected} times");
+        assert!(matches!(&told, Hindrance::PublishDelayed(what) if what.starts_with(object)), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_refused_is_not_asked_for_again_whatever_wakes_us_and_what_has_to_go_goes() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    scene.api.refuse("PATCH httproutes/s-2abc-3000");
+    assert!(matches!(scene.attempt().await, Attempt::Failed(Kind::HttpRoute, _)));
+    scene.api.asked();
+    scene.publisher.not_before = Some(Instant::now() + Duration::from_hours(1));
+    assert!(matches!(scene.attempt().await, Attempt::Resting(_)));
+    assert_eq!(scene.api.asked(), [""; 0]);
+    scene.wanted.clear();
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert_eq!(scene.api.asked(), ["DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]);
+}

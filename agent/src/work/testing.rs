@@ -1,0 +1,181 @@
+//! For tests: an API server in memory that does to objects what matters to the work on a session, and a crew that asks it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::Crew;
+use crate::cluster::Cluster;
+use crate::desired::testing::NODE;
+use crate::events::Events;
+use crate::ground::Ground;
+use crate::metrics::Metrics;
+use crate::objects::{Kind, Live, resource};
+use crate::probe::Prober;
+use crate::session::{Progress, Seen, Session};
+use crate::world::{Snapshot, World};
+
+#[derive(Clone, Default)]
+pub(super) struct Api(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// By plural and name: all are of one namespace.
+    objects: BTreeMap<(String, String), Value>,
+    asked: Vec<String>,
+    /// Writes that are forbidden, as [`Api::asked`] tells them.
+    refused: BTreeSet<String>,
+    /// An annotation that a webhook writes into everything.
+    annotated: Option<String>,
+    version: u64,
+}
+
+impl Api {
+    pub(super) fn crew(&self) -> Crew {
+        let api = self.clone();
+        let service = tower::service_fn(move |request| {
+            let api = api.clone();
+            async move { Ok::<_, Infallible>(api.answer(request).await) }
+        });
+        let registry = Registry::new();
+        let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
+        let metrics = Metrics::register(&registry, "digest", false).unwrap();
+        let events = Events::begin(cluster.clone(), metrics.clone(), "agent");
+        let prober = Prober::new(1, metrics.probes(&registry, 1).unwrap());
+        Crew::new(Arc::new(World::new(Ground::default())), cluster, metrics, events, NODE.to_owned(), prober)
+    }
+
+    /// What was written since this was asked last, but for Events: `VERB plural/name`.
+    pub(super) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().asked)
+    }
+
+    /// That write is forbidden from now on.
+    pub(super) fn refuse(&self, write: &str) {
+        self.state().refused.insert(write.to_owned());
+    }
+
+    /// From now on each write has this annotation added to it.
+    pub(super) fn annotate(&self, key: &str) {
+        self.state().annotated = Some(key.to_owned());
+    }
+
+    /// Somebody changes an object.
+    pub(super) fn edit(&self, object: &str, edit: impl FnOnce(&mut Value)) {
+        let (plural, name) = object.split_once('/').unwrap();
+        edit(self.state().objects.get_mut(&(plural.to_owned(), name.to_owned())).unwrap());
+    }
+
+    /// Somebody removes an object.
+    pub(super) fn remove(&self, object: &str) {
+        let (plural, name) = object.split_once('/').unwrap();
+        self.state().objects.remove(&(plural.to_owned(), name.to_owned())).unwrap();
+    }
+
+    /// What the agent knows: all that is there.
+    pub(super) fn snapshot(&self, session: &Session) -> Snapshot {
+        let kinds = [Kind::Service, Kind::EndpointSlice, Kind::HttpRoute, Kind::Ingress];
+        let state = self.state();
+        let live = state.objects.iter().filter_map(|((plural, name), object)| {
+            let kind = kinds.into_iter().find(|kind| resource(*kind, "v1").name == plural)?;
+            let uid = object["metadata"]["uid"].as_str()?.to_owned();
+            Some(Live { kind, name: name.clone(), uid, object: object.clone() })
+        });
+        let seen =
+            Seen { session: session.clone(), owner: String::new(), resource_version: 0, progress: Progress::default() };
+        Snapshot {
+            seen: Arc::new(seen),
+            live: live.collect(),
+            is_protected: true,
+            unreadable: std::collections::HashSet::new(),
+            are_routes_known: true,
+            wake: Arc::new(Notify::new()),
+            is_node_lost: false,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or_default();
+        let path: Vec<&str> = parts.uri.path().split('/').skip_while(|part| *part != "namespaces").skip(2).collect();
+        let name = path.get(1).copied().or(body["metadata"]["name"].as_str()).unwrap_or_default();
+        self.state().do_it(&parts.method, (path[0].to_owned(), name.to_owned()), body)
+    }
+}
+
+impl State {
+    fn do_it(&mut self, method: &Method, key: (String, String), body: Value) -> Response<Body> {
+        let there = self.objects.get(&key).cloned();
+        if method == Method::GET {
+            return there.map_or_else(|| failure(404, "NotFound"), |object| answer(&object));
+        }
+        if key.0 == "events" {
+            return answer(&body);
+        }
+        let write = format!("{method} {}/{}", key.0, key.1);
+        let is_refused = self.refused.contains(&write);
+        self.asked.push(write);
+        match (method, there) {
+            _ if is_refused => failure(403, "Forbidden"),
+            (&Method::POST, Some(_)) => failure(409, "AlreadyExists"),
+            (&Method::DELETE, None) => failure(404, "NotFound"),
+            (&Method::DELETE, Some(there)) if there["metadata"]["uid"] != body["preconditions"]["uid"] => {
+                failure(409, "Conflict")
+            }
+            (&Method::DELETE, Some(mut there)) => {
+                self.objects.remove(&key);
+                if there["metadata"]["finalizers"].is_array() {
+                    there["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                    self.objects.insert(key, there);
+                }
+                answer(&json!({"kind": "Status", "status": "Success"}))
+            }
+            (_, there) => self.put(key, there, body),
+        }
+    }
+
+    /// An apply of objects whose lists are all one value: what others wrote beside ours stays.
+    fn put(&mut self, key: (String, String), there: Option<Value>, body: Value) -> Response<Body> {
+        self.version += 1;
+        let mut object = there.unwrap_or_else(|| json!({"metadata": {"uid": format!("uid-{}", self.version)}}));
+        merge(&mut object, body);
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        if let Some(annotation) = &self.annotated {
+            object["metadata"]["annotations"][annotation] = json!("yes");
+        }
+        self.objects.insert(key, object.clone());
+        answer(&object)
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            from.into_iter().for_each(|(key, part)| merge(into.entry(key).or_insert(Value::Null), part));
+        }
+        (into, from) => *into = from,
+    }
+}
+
+fn answer(body: &Value) -> Response<Body> {
+    Response::new(Body::from(body.to_string().into_bytes()))
+}
+
+fn failure(code: u16, reason: &str) -> Response<Body> {
+    let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason});
+    let mut response = answer(&status);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+    response
+}
