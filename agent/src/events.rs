@@ -94,3 +94,23 @@ impl Events {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus::Registry;
+
+    use super::*;
+    use crate::desired::testing::session;
+
+    #[test]
+    fn a_note_is_one_that_kubernetes_takes_whoever_wrote_its_words() {
+        let (waiting, mut handed_in) = mpsc::channel(1);
+        let metrics = Metrics::register(&Registry::new(), "digest", false).unwrap();
+        let events = Events { waiting, metrics, instance: "agent".into() };
+        let note = format!("two\nlines {}", "é".repeat(1024));
+        events.tell(&session("3000"), Tone::Normal, "Reason", &note);
+        let event = handed_in.try_recv().unwrap();
+        let note = event["note"].as_str().unwrap();
+        assert!(note.starts_with("two lines é") && note.len() <= 1024, "{} bytes: {note}", note.len());
+    }
+}

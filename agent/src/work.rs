@@ -186,6 +186,19 @@ mod tests {
     use crate::objects::Kind;
     use crate::session::{Membership, Seen};
 
+    #[tokio::test]
+    async fn a_session_is_published_and_told_of_without_anybody_waking_its_work() {
+        let (api, session) = (testing::Api::default(), crate::desired::testing::session("53/udp"));
+        let crew = api.crew();
+        let mut ground = Ground::default();
+        ground.is_known = true;
+        crew.world.ground.store(Arc::new(ground));
+        crew.world.protected(&session.namespace, true);
+        let wake = crew.world.pod(testing::seen(&session)).unwrap();
+        crew.begin(session.uid.clone(), wake);
+        api.until(&["POST services/s-2abc", "PATCH endpointslices/s-2abc", "PATCH pods/run-2abc"]).await;
+    }
+
     #[test]
     fn an_agent_that_begins_waits_until_it_knows_the_layer_and_the_routes_that_are_there() {
         let world = World::new(Ground::default());

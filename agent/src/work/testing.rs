@@ -24,7 +24,10 @@ use crate::session::{Progress, Seen, Session};
 use crate::world::{Snapshot, World};
 
 #[derive(Clone, Default)]
-pub(super) struct Api(Arc<Mutex<State>>);
+pub(super) struct Api {
+    state: Arc<Mutex<State>>,
+    was_asked: Arc<Notify>,
+}
 
 #[derive(Default)]
 struct State {
@@ -58,6 +61,21 @@ impl Api {
         std::mem::take(&mut self.state().asked)
     }
 
+    /// Waits until all of these were written; longer than a minute none would take.
+    pub(super) async fn until(&self, writes: &[&str]) {
+        let are_written = async {
+            loop {
+                let asked = self.was_asked.notified();
+                if writes.iter().all(|write| self.state().asked.iter().any(|asked| asked == write)) {
+                    return;
+                }
+                asked.await;
+            }
+        };
+        let patience = std::time::Duration::from_mins(1);
+        assert!(tokio::time::timeout(patience, are_written).await.is_ok(), "only {:?}", self.asked());
+    }
+
     /// That write is forbidden from now on.
     pub(super) fn refuse(&self, write: &str) {
         self.state().refused.insert(write.to_owned());
@@ -72,6 +90,12 @@ impl Api {
     pub(super) fn edit(&self, object: &str, edit: impl FnOnce(&mut Value)) {
         let (plural, name) = object.split_once('/').unwrap();
         edit(self.state().objects.get_mut(&(plural.to_owned(), name.to_owned())).unwrap());
+    }
+
+    /// Somebody makes an object.
+    pub(super) fn put(&self, object: &str, made: Value) {
+        let (plural, name) = object.split_once('/').unwrap();
+        self.state().objects.insert((plural.to_owned(), name.to_owned()), made);
     }
 
     /// Somebody removes an object.
@@ -89,10 +113,8 @@ impl Api {
             let uid = object["metadata"]["uid"].as_str()?.to_owned();
             Some(Live { kind, name: name.clone(), uid, object: object.clone() })
         });
-        let seen =
-            Seen { session: session.clone(), owner: String::new(), resource_version: 0, progress: Progress::default() };
         Snapshot {
-            seen: Arc::new(seen),
+            seen: Arc::new(seen(session)),
             live: live.collect(),
             is_protected: true,
             unreadable: std::collections::HashSet::new(),
@@ -103,7 +125,7 @@ impl Api {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        self.state.lock().unwrap()
     }
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
@@ -111,8 +133,14 @@ impl Api {
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or_default();
         let path: Vec<&str> = parts.uri.path().split('/').skip_while(|part| *part != "namespaces").skip(2).collect();
         let name = path.get(1).copied().or(body["metadata"]["name"].as_str()).unwrap_or_default();
-        self.state().do_it(&parts.method, (path[0].to_owned(), name.to_owned()), body)
+        let answer = self.state().do_it(&parts.method, (path[0].to_owned(), name.to_owned()), body);
+        self.was_asked.notify_waiters();
+        answer
     }
+}
+
+pub(super) fn seen(session: &Session) -> Seen {
+    Seen { session: session.clone(), owner: String::new(), resource_version: 0, progress: Progress::default() }
 }
 
 impl State {

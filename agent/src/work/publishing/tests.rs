@@ -163,3 +163,18 @@ async fn what_was_refused_is_not_asked_for_again_whatever_wakes_us_and_what_has_
     assert_eq!(scene.attempt().await, Attempt::Done);
     assert_eq!(scene.api.asked(), ["DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]);
 }
+
+#[tokio::test]
+async fn a_name_that_a_stranger_has_is_not_asked_for_each_time_that_somebody_touches_the_pod() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    scene.api.put("services/s-2abc", json!({"metadata": {"uid": "theirs"}}));
+    let mut blind = scene.api.snapshot(&scene.session);
+    blind.live.clear();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(scene.publisher.carry_out(&scene.crew, &blind, &scene.session, "v1", &scene.wanted).await);
+    }
+    assert!(matches!(told[0], Attempt::Hindered(Hindrance::NameTaken, _)), "{told:?}");
+    assert!(matches!(told[1..], [Attempt::Resting(_), Attempt::Resting(_)]), "{told:?}");
+    assert_eq!(scene.api.asked(), ["POST services/s-2abc"]);
+}

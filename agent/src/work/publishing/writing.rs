@@ -55,7 +55,15 @@ impl Publisher {
             };
             let answer = match claimed {
                 Ok(answer) => answer,
-                Err(hindered) => return attempt.or(hindered),
+                Err(hindered) => {
+                    // Of all that can be in the way only another pod of ours wakes us when it ends.
+                    if let Attempt::Hindered(hindrance, moment) = &hindered
+                        && !matches!(hindrance, Hindrance::HostTaken { .. })
+                    {
+                        self.not_before = Some(*moment);
+                    }
+                    return attempt.or(hindered);
+                }
             };
             self.wrote(crew, &service, &answer, "create");
             match flaw(&service, &answer) {

@@ -25,7 +25,7 @@ fn ours(namespace: &TestNamespace, object: &str) -> Result<Value> {
 }
 
 /// Who did it to what, and how.
-const DISTURBANCES: [(&str, &str, &[&str]); 8] = [
+const DISTURBANCES: [(&str, &str, &[&str]); 9] = [
     ("no-service", "service/s-no-service", &["delete"]),
     ("no-slice", "endpointslice/s-no-slice", &["delete"]),
     ("no-route", "httproute/s-no-route-3000", &["delete"]),
@@ -56,6 +56,7 @@ const DISTURBANCES: [(&str, &str, &[&str]); 8] = [
     ),
     ("no-id", "service/s-no-id", &["label", "cofferdam.dev/session-"]),
     ("no-hash", "httproute/s-no-hash-3000", &["label", "cofferdam.dev/node-hash-"]),
+    ("ordered", "httproute/s-ordered-3000", &["annotate", "konghq.com/plugins=redirect"]),
 ];
 
 #[test]
