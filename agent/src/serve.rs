@@ -1,7 +1,6 @@
 //! The life of the agent: from its first list to the release of the Lease.
 
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ use crate::probe::Prober;
 use crate::work::Crew;
 use crate::world::World;
 
-/// How long the release of the Lease may take.
+/// How long the end may take: the release of the Lease, and of what is on its way.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why the agent does not run.
@@ -83,19 +82,19 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let policies = Reloader::new(config.policy_source.clone(), config.installation.clone(), config.policy.clone());
     let policy = policies.current();
     let world = Arc::new(World::new(Ground::default()));
-    let crew =
-        Crew::new(Arc::clone(&world), cluster.clone(), metrics.clone(), events.clone(), config.node.clone(), prober);
+    let (its_world, its_events, node) = (Arc::clone(&world), events.clone(), config.node.clone());
+    let crew = Crew::new(its_world, cluster.clone(), metrics.clone(), its_events, node, prober, stop.clone());
     let parts = Parts { config: &config, cluster: &cluster, metrics: &metrics, world: &world, policy: &policy };
     let mut tasks = JoinSet::new();
-    let changed = parts.follow(&mut tasks, crew, gates);
+    let changed = parts.follow(&mut tasks, crew.clone(), gates);
     parts.reload(&mut tasks, policies, readiness.clone(), events, changed);
-    let mut elected = pin!(parts.elected(elected_metrics, stop.clone()));
+    let elected = parts.elected(elected_metrics, stop.clone());
 
     let ended = tokio::select! {
-        // It ends by itself when it is asked to stop, the Lease released.
-        () = &mut elected => Ok(()),
+        // The first ends by itself when it is asked to stop, the Lease released.
+        () = async { elected.await; crew.finished().await } => Ok(()),
         () = farewell(&stop) => {
-            tracing::warn!("the Lease was not released; it runs out by itself");
+            tracing::warn!("the end took too long: the Lease may have to run out by itself, and writes may be cut off");
             Ok(())
         }
         _ = tasks.join_next() => Err(ServeError::EndedEarly),
@@ -275,5 +274,8 @@ async fn objects_of(informers: Informers, gate: Gate, listed: Arc<Notify>) {
 /// Waits until the agent was asked to stop, and then as long as the end may take.
 async fn farewell(stop: &Stop) {
     stop.draining().await;
-    tokio::time::sleep(FAREWELL).await;
+    tokio::select! {
+        () = tokio::time::sleep(FAREWELL) => {}
+        () = stop.aborted() => {}
+    }
 }

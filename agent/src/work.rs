@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cofferdam_runtime::stop::Stop;
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::task::TaskTracker;
 
 use crate::cluster::Cluster;
 use crate::events::Events;
@@ -50,10 +52,12 @@ pub struct Crew {
     /// How many pods that slipped through may be deleted.
     pub deletions: Deletions,
     turns: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: Stop,
 }
 
 impl Crew {
-    /// Of these.
+    /// Of these. Nothing new is begun once `stop` drains.
     #[must_use]
     pub fn new(
         world: Arc<World>,
@@ -62,22 +66,33 @@ impl Crew {
         events: Events,
         node: String,
         prober: Prober,
+        stop: Stop,
     ) -> Self {
         let (deletions, turns) = (Deletions::default(), Arc::new(Semaphore::new(AT_ONCE)));
-        Self { world, cluster, metrics, events, node, prober, deletions, turns }
+        Self { world, cluster, metrics, events, node, prober, deletions, turns, tasks: TaskTracker::new(), stop }
+    }
+
+    /// Waits, once the agent was asked to stop, until what had begun is done: a write that is on its way may have been taken,
+    /// and its answer is worth having.
+    pub async fn finished(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     /// Works on the pod of that uid until it is gone. Work that panics begins anew: one session must not end the others.
     pub fn begin(&self, uid: String, wake: Arc<Notify>) {
         let crew = self.clone();
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             loop {
                 let work = Work::new(crew.clone(), uid.clone(), Arc::clone(&wake));
                 if tokio::spawn(work.run()).await.is_ok() {
                     return;
                 }
                 tracing::error!(uid, "the work on a session panicked; it begins anew");
-                tokio::time::sleep(Duration::from_secs(5)).await;
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_secs(5)) => {}
+                    () = crew.stop.draining() => return,
+                }
             }
         });
     }
@@ -116,7 +131,11 @@ impl Work {
         loop {
             let turn = {
                 let _queued = self.crew.metrics.queued();
-                self.crew.turns.clone().acquire_owned().await
+                tokio::select! {
+                    biased;
+                    () = self.crew.stop.draining() => return,
+                    turn = self.crew.turns.clone().acquire_owned() => turn,
+                }
             };
             // A pod that left and came back has other work.
             let Some(snapshot) =
@@ -129,6 +148,7 @@ impl Work {
             tokio::select! {
                 () = self.wake.notified() => {}
                 () = until(next) => {}
+                () = self.crew.stop.draining() => return,
             }
         }
     }
@@ -136,7 +156,7 @@ impl Work {
     /// Does what is to be done now; gives the moment at which to look again, whatever happens until then.
     async fn once(&mut self, snapshot: &Snapshot) -> Option<Instant> {
         let ground = self.crew.world.ground.load_full();
-        self.stages.see(&snapshot.seen, &self.crew.metrics);
+        self.stages.see(snapshot, &self.crew.metrics);
         if !has_looked_around(&ground, snapshot) {
             return None;
         }
@@ -177,6 +197,8 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
+#[cfg(test)]
+mod stopping;
 #[cfg(test)]
 mod tests {
     use cofferdam_model::policy::Policy;

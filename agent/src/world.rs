@@ -14,8 +14,10 @@ use crate::objects::{Kind, Live, id_of};
 use crate::session::{Seen, version};
 
 mod kept;
+mod start;
 
 use kept::Kept;
+pub use start::Start;
 
 /// Shared by all that read and write it.
 #[derive(Debug)]
@@ -48,6 +50,7 @@ struct State {
 #[derive(Debug)]
 struct Known {
     seen: Arc<Seen>,
+    start: Start,
     wake: Arc<Notify>,
     round: u64,
 }
@@ -57,6 +60,8 @@ struct Known {
 pub struct Snapshot {
     /// The pod.
     pub seen: Arc<Seen>,
+    /// How its start began.
+    pub start: Start,
     /// Our objects that carry its id, in its namespace and from its node.
     pub live: Vec<Live>,
     /// Whether the namespace has its `NetworkPolicy`.
@@ -83,7 +88,7 @@ impl World {
     pub fn snapshot(&self, uid: &str) -> Option<Snapshot> {
         let state = self.state();
         let known = state.sessions.get(uid)?;
-        let (seen, wake) = (Arc::clone(&known.seen), Arc::clone(&known.wake));
+        let (seen, start, wake) = (Arc::clone(&known.seen), known.start, Arc::clone(&known.wake));
         let session = &seen.session;
         let kept = session.id.as_ref().and_then(|id| state.objects.get(&key(&session.namespace, id.as_str())));
         // Read outside of the lock: it takes longer than copying.
@@ -93,7 +98,7 @@ impl World {
         let are_routes_known = state.are_routes_known;
         drop(state);
         let live = kept.into_iter().map(|((kind, name), kept)| kept.live(kind, name)).collect();
-        Some(Snapshot { seen, live, is_protected, unreadable, are_routes_known, wake, is_node_lost })
+        Some(Snapshot { seen, start, live, is_protected, unreadable, are_routes_known, wake, is_node_lost })
     }
 
     /// Whether the pod of that uid is known, and live.
@@ -114,6 +119,7 @@ impl World {
             if seen.resource_version < known.seen.resource_version || *known.seen == seen {
                 return None;
             }
+            known.start.goes_on(&seen);
             known.seen = Arc::new(seen);
             known.wake.notify_one();
             if let Some(id) = id.filter(|_| gives_up) {
@@ -125,7 +131,8 @@ impl World {
         if let Some(id) = id {
             state.by_id.entry(id).or_default().insert(uid.clone());
         }
-        state.sessions.insert(uid, Known { seen: Arc::new(seen), wake: Arc::clone(&wake), round });
+        let start = Start::new(&seen);
+        state.sessions.insert(uid, Known { seen: Arc::new(seen), start, wake: Arc::clone(&wake), round });
         Some(wake)
     }
 

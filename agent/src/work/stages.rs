@@ -6,7 +6,7 @@ use cofferdam_model::keys;
 
 use crate::metrics::{Metrics, Stage};
 use crate::report::Report;
-use crate::session::{Progress, Seen};
+use crate::world::{Snapshot, Start};
 
 /// The start of one session, by this agent's own clock.
 #[derive(Debug, Default)]
@@ -20,26 +20,19 @@ pub(super) struct Stages {
     is_reachable: bool,
 }
 
-#[derive(Debug)]
-struct Start {
-    at: Instant,
-    progress: Progress,
-    /// Whether it had no address yet, so that what follows is a start, and was no other agent's work.
-    is_whole: bool,
-}
-
 impl Stages {
     /// Looks at what the pod has come to.
-    pub(super) fn see(&mut self, seen: &Seen, metrics: &Metrics) {
-        let (now, progress) = (Instant::now(), seen.progress);
-        let first = self.first.get_or_insert_with(|| {
-            let is_whole = seen.session.address.is_none() && seen.session.phase.is_live();
+    pub(super) fn see(&mut self, snapshot: &Snapshot, metrics: &Metrics) {
+        let (now, progress) = (Instant::now(), snapshot.seen.progress);
+        let first = *self.first.get_or_insert_with(|| {
+            let Start { progress, is_whole, .. } = snapshot.start;
             if let (Some(created), Some(scheduled), true) = (progress.created, progress.scheduled, is_whole) {
                 let seconds = u64::try_from(scheduled - created).unwrap_or_default();
                 metrics.stage(Stage::Scheduled, Duration::from_secs(seconds));
             }
-            Start { at: now, progress, is_whole }
+            snapshot.start
         });
+        self.addressed = snapshot.start.addressed;
         if progress.has_body && self.has_body.is_none() {
             self.has_body = Some(now);
             if !first.progress.has_body {
@@ -48,9 +41,6 @@ impl Stages {
         }
         if progress.is_running && !std::mem::replace(&mut self.is_running, true) && !first.progress.is_running {
             metrics.stage(Stage::Running, now - self.has_body.unwrap_or(first.at));
-        }
-        if seen.session.address.is_some() && self.addressed.is_none() {
-            self.addressed = Some(now);
         }
     }
 

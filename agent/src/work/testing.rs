@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use cofferdam_runtime::stop::Stop;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -21,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::objects::{Kind, Live, resource};
 use crate::probe::Prober;
 use crate::session::{Progress, Seen, Session};
-use crate::world::{Snapshot, World};
+use crate::world::{Snapshot, Start, World};
 
 #[derive(Clone, Default)]
 pub(super) struct Api {
@@ -53,7 +54,8 @@ impl Api {
         let metrics = Metrics::register(&registry, "digest", false).unwrap();
         let events = Events::begin(cluster.clone(), metrics.clone(), "agent");
         let prober = Prober::new(1, metrics.probes(&registry, 1).unwrap());
-        Crew::new(Arc::new(World::new(Ground::default())), cluster, metrics, events, NODE.to_owned(), prober)
+        let world = Arc::new(World::new(Ground::default()));
+        Crew::new(world, cluster, metrics, events, NODE.to_owned(), prober, Stop::new())
     }
 
     /// What was written since this was asked last, but for Events: `VERB plural/name`.
@@ -113,8 +115,10 @@ impl Api {
             let uid = object["metadata"]["uid"].as_str()?.to_owned();
             Some(Live { kind, name: name.clone(), uid, object: object.clone() })
         });
+        let seen = seen(session);
         Snapshot {
-            seen: Arc::new(seen(session)),
+            start: Start::new(&seen),
+            seen: Arc::new(seen),
             live: live.collect(),
             is_protected: true,
             unreadable: std::collections::HashSet::new(),

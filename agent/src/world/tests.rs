@@ -106,6 +106,27 @@ fn a_session_whose_namespace_has_none_any_more_is_worked_on_once_more() {
 }
 
 #[test]
+fn a_start_is_seen_when_its_events_come_and_not_when_somebody_looks() {
+    let world = world();
+    let event = |version: u32, address: Option<&str>| {
+        let mut seen = seen("p", "a", version, "Pending");
+        seen.session.address = address.and_then(|address| address.parse().ok());
+        world.pod(seen);
+    };
+    let start = || world.snapshot("p").unwrap().start;
+    event(1, None);
+    event(2, Some("10.0.0.1"));
+    let first = start();
+    assert!(first.is_whole && first.addressed >= Some(first.at));
+    event(3, Some("10.0.0.1"));
+    event(4, None);
+    assert_eq!((start().at, start().addressed), (first.at, first.addressed));
+    world.pod_gone("p");
+    event(5, Some("10.0.0.1"));
+    assert!(!start().is_whole);
+}
+
+#[test]
 fn an_event_that_tells_nothing_new_wakes_nobody() {
     let world = world();
     let wake = world.pod(seen("p", "a", 1, "Running")).unwrap();
