@@ -1,6 +1,6 @@
 //! The objects of one session are made what they ought to be.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,8 @@ pub(super) struct Publisher {
     wish: wish::Wish,
     hindrance: Option<Hindrance>,
     backoff: Backoff,
-    /// Nothing is written before, whatever wakes us: what was refused is refused again.
+    /// What was refused, and would be refused again: it is left alone until then, whatever wakes us.
+    refused: HashSet<Slot>,
     not_before: Option<Instant>,
     is_published: bool,
     was_told: bool,
@@ -64,8 +65,8 @@ enum Attempt {
     Resting(Instant),
     /// Something is in the way; when to try again.
     Hindered(Hindrance, Instant),
-    /// The API server refused.
-    Failed(Kind, Failed),
+    /// The API server refused a write of this object.
+    Failed(Slot, Failed),
 }
 
 impl Attempt {
@@ -93,6 +94,7 @@ impl Default for Publisher {
             wish: wish::Wish::default(),
             hindrance: None,
             backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+            refused: HashSet::new(),
             not_before: None,
             is_published: false,
             was_told: false,
@@ -164,8 +166,8 @@ impl Publisher {
                 self.hindrance = Some(hindrance);
                 Some(moment)
             }
-            Attempt::Failed(kind, failed) => {
-                self.not_before = Some(Instant::now() + self.failed(session, kind, &failed));
+            Attempt::Failed(slot, failed) => {
+                self.not_before = Some(Instant::now() + self.failed(session, &slot, &failed));
                 self.not_before
             }
         }
@@ -201,7 +203,7 @@ impl Publisher {
     }
 
     /// How long to wait after a failure, which is told unless it may pass by itself.
-    fn failed(&mut self, session: &Session, kind: Kind, failed: &Failed) -> Duration {
+    fn failed(&mut self, session: &Session, slot: &Slot, failed: &Failed) -> Duration {
         let pause = self.backoff.failed();
         let passes = matches!(
             failed.class,
@@ -212,10 +214,9 @@ impl Publisher {
         }
         if self.backoff.failures() <= PATIENCE {
             let (namespace, pod) = (&session.namespace, &session.name);
-            tracing::warn!(namespace, pod, ?kind, error = %failed, "an object of a session cannot be written");
+            tracing::warn!(namespace, pod, object = named(slot), error = %failed, "an object of a session cannot be written");
         }
-        let what = resource_of(kind);
-        self.hindrance = Some(Hindrance::PublishFailed(format!("{what}: {}", failed.class.sentence())));
+        self.hindrance = Some(Hindrance::PublishFailed(format!("{}: {}", named(slot), failed.class.sentence())));
         pause
     }
 
@@ -247,6 +248,15 @@ impl Publisher {
 /// A kind in the API server's paths.
 fn resource_of(kind: Kind) -> &'static str {
     resource(kind, "").name
+}
+
+/// As kubectl takes it.
+fn named((kind, name): &Slot) -> String {
+    format!("{}/{name}", resource_of(*kind))
+}
+
+fn slot(wanted: &Wanted) -> Slot {
+    (wanted.kind, wanted.name.clone())
 }
 
 /// What is wanted, in short.

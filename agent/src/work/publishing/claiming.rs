@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use cofferdam_model::keys;
 use serde_json::Value;
 
-use super::Attempt;
+use super::{Attempt, named, slot};
 use crate::cluster::{Class, Resource};
 use crate::desired::Wanted;
-use crate::objects::Kind;
 use crate::plan::{Claim, claim, leaving};
 use crate::report::Hindrance;
 use crate::session::Session;
@@ -27,7 +26,7 @@ const ANOTHER: &str = "another pod";
 /// What is in the way.
 pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Result<Value, Attempt> {
     let services = Resource::core("services");
-    let failed = |failed| Attempt::Failed(Kind::Service, failed);
+    let failed = |failed| Attempt::Failed(slot(service), failed);
     // Twice: once more after the one in the way was deleted.
     for _ in 0..2 {
         match crew.cluster.create(&services, &session.namespace, &service.object).await {
@@ -45,7 +44,7 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
         if whose != Claim::Ours
             && let Some(finalizers) = leaving(&there)
         {
-            let object = format!("{}/{}", services.name, service.name);
+            let object = named(&slot(service));
             return Err(in_the_way(Hindrance::Terminating { object, finalizers }, TAKEN));
         }
         let uid = match whose {

@@ -117,12 +117,12 @@ async fn a_delete_that_fails_stops_no_write_and_keeps_the_claim() {
     scene.api.refuse("DELETE httproutes/s-2abc-3001");
     scene.session = session("3000");
     scene.wanted = objects(&scene.session, &gateway(true));
-    assert!(matches!(scene.attempt().await, Attempt::Failed(Kind::HttpRoute, _)));
+    assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
     let asked = scene.api.asked();
     assert!(asked.contains(&"PATCH endpointslices/s-2abc".to_owned()), "{asked:?}");
 
     scene.wanted.clear();
-    assert!(matches!(scene.attempt().await, Attempt::Failed(Kind::HttpRoute, _)));
+    assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
     let asked = scene.api.asked();
     assert!(asked.contains(&"DELETE endpointslices/s-2abc".to_owned()), "{asked:?}");
     assert!(!asked.contains(&"DELETE services/s-2abc".to_owned()), "{asked:?}");
@@ -151,17 +151,26 @@ async fn corrections_of_every_object_come_slower_and_are_told_then() {
 }
 
 #[tokio::test]
-async fn what_was_refused_is_not_asked_for_again_whatever_wakes_us_and_what_has_to_go_goes() {
-    let mut scene = Scene::new("3000", &gateway(true));
+async fn what_was_refused_rests_whatever_wakes_us_and_all_else_goes_on() {
+    let mut scene = Scene::new("3000,3001", &gateway(true));
     scene.api.refuse("PATCH httproutes/s-2abc-3000");
-    assert!(matches!(scene.attempt().await, Attempt::Failed(Kind::HttpRoute, _)));
+    scene.api.refuse("DELETE httproutes/s-2abc-3001");
+    assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
     scene.api.asked();
     scene.publisher.not_before = Some(Instant::now() + Duration::from_hours(1));
     assert!(matches!(scene.attempt().await, Attempt::Resting(_)));
     assert_eq!(scene.api.asked(), [""; 0]);
+    scene.api.edit("endpointslices/s-2abc", |object| object["endpoints"] = json!([]));
+    assert!(matches!(scene.attempt().await, Attempt::Resting(_)));
+    assert_eq!(scene.api.asked(), ["PATCH endpointslices/s-2abc"]);
     scene.wanted.clear();
-    assert_eq!(scene.attempt().await, Attempt::Done);
-    assert_eq!(scene.api.asked(), ["DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]);
+    assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
+    assert_eq!(scene.api.asked(), ["DELETE httproutes/s-2abc-3001", "DELETE endpointslices/s-2abc"]);
+    assert!(matches!(scene.attempt().await, Attempt::Resting(_)));
+    assert_eq!(scene.api.asked(), [""; 0], "neither is the claim given up while a route is left");
+    scene.publisher.not_before = Some(Instant::now());
+    assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
+    assert_eq!(scene.api.asked(), ["DELETE httproutes/s-2abc-3001"]);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::{Attempt, Publisher, Slot, claiming, resource_of, wish};
+use super::{Attempt, Publisher, Slot, claiming, named, resource_of, slot, wish};
 use crate::cluster::Failed;
 use crate::desired::Wanted;
 use crate::events::Tone;
@@ -34,6 +34,9 @@ impl Publisher {
         version: &str,
         wanted: &[Wanted],
     ) -> Attempt {
+        if self.not_before.is_none_or(|moment| moment <= Instant::now()) {
+            self.refused.clear();
+        }
         let steps = plan(&session.uid, wanted, &snapshot.live);
         let mut attempt = match first_leaving(wanted, &snapshot.live) {
             Some((wanted, finalizers)) => terminating(wanted, finalizers),
@@ -41,10 +44,7 @@ impl Publisher {
         };
         let (deletes, mut writes): (Vec<Step>, Vec<Step>) =
             steps.into_iter().partition(|step| matches!(step, Step::Delete { .. }));
-        attempt = attempt.or(delete(crew, session, version, deletes).await);
-        if let Some(moment) = self.not_before.filter(|moment| !writes.is_empty() && *moment > Instant::now()) {
-            return attempt.or(Attempt::Resting(moment));
-        }
+        attempt = attempt.or(self.delete(crew, session, version, deletes).await);
         if let Some(at) = writes.iter().position(|step| matches!(step, Step::Create(_)))
             && let Step::Create(service) = writes.swap_remove(at)
         {
@@ -60,9 +60,10 @@ impl Publisher {
                     if let Attempt::Hindered(hindrance, moment) = &hindered
                         && !matches!(hindrance, Hindrance::HostTaken { .. })
                     {
+                        self.refused.insert(slot(&service));
                         self.not_before = Some(*moment);
                     }
-                    return attempt.or(hindered);
+                    return attempt.or(self.noted(hindered));
                 }
             };
             self.wrote(crew, &service, &answer, "create");
@@ -107,8 +108,43 @@ impl Publisher {
                     self.wrote(crew, &wanted, &answer, "apply");
                     came_to(&wanted, &answer)
                 }
-                Err(failed) => failed,
+                Err(failed) => self.noted(failed),
             });
+        }
+        attempt
+    }
+
+    /// Routes before what they lead to. The claim goes last, and not before all the rest: whoever has it answers for that.
+    async fn delete(&mut self, crew: &Crew, session: &Session, version: &str, steps: Vec<Step>) -> Attempt {
+        let mut attempt = Attempt::Done;
+        for step in steps {
+            let Step::Delete { kind, name, uid } = step else { continue };
+            if kind == Kind::Service && attempt != Attempt::Done {
+                continue;
+            }
+            let resource = crate::objects::resource(kind, version);
+            let slot = (kind, name);
+            if let Some(moment) = self.rests(&slot, Instant::now()) {
+                attempt = attempt.or(Attempt::Resting(moment));
+                continue;
+            }
+            match crew.cluster.delete(&resource, &session.namespace, &slot.1, &uid).await {
+                Ok(()) => crew.metrics.wrote(resource.name, "delete"),
+                Err(failed) => attempt = attempt.or(self.noted(Attempt::Failed(slot, failed))),
+            }
+        }
+        attempt
+    }
+
+    /// Until when an object is left alone, if it is.
+    fn rests(&self, slot: &Slot, now: Instant) -> Option<Instant> {
+        self.not_before.filter(|moment| *moment > now && self.refused.contains(slot))
+    }
+
+    /// Takes down which object was refused.
+    fn noted(&mut self, attempt: Attempt) -> Attempt {
+        if let Attempt::Failed(slot, _) = &attempt {
+            self.refused.insert(slot.clone());
         }
         attempt
     }
@@ -119,11 +155,14 @@ impl Publisher {
     /// When to try again.
     fn may_write(&self, wanted: &Wanted, now: Instant) -> Result<(), Attempt> {
         let slot = slot(wanted);
+        if let Some(moment) = self.rests(&slot, now) {
+            return Err(Attempt::Resting(moment));
+        }
         // A first write, or another wish, is no correction.
         let pace = self.paces.get(&slot).filter(|_| self.is_correction(&slot, wanted));
         match pace.map(|pace| pace.due(now)).filter(|due| *due > now) {
             Some(due) => {
-                let what = format!("{} is changed by others again and again", named(wanted));
+                let what = format!("{} is changed by others again and again", named(&slot));
                 Err(Attempt::Hindered(Hindrance::PublishDelayed(what), due))
             }
             None => Ok(()),
@@ -154,28 +193,11 @@ fn came_to(wanted: &Wanted, answer: &Value) -> Attempt {
         None => Attempt::Done,
         Some(Flaw::Leaving(finalizers)) => terminating(wanted, finalizers),
         Some(Flaw::Field(field)) => {
-            let object = named(wanted);
+            let object = named(&slot(wanted));
             let why = format!("{object}: something in the cluster writes {field} into it even when it is made anew");
             Attempt::Hindered(Hindrance::PublishFailed(why), Instant::now() + AGAIN)
         }
     }
-}
-
-/// Routes before what they lead to. The claim goes last, and not before all the rest: whoever has it answers for that.
-async fn delete(crew: &Crew, session: &Session, version: &str, steps: Vec<Step>) -> Attempt {
-    let mut attempt = Attempt::Done;
-    for step in steps {
-        let Step::Delete { kind, name, uid } = step else { continue };
-        if kind == Kind::Service && !matches!(attempt, Attempt::Done) {
-            continue;
-        }
-        let resource = crate::objects::resource(kind, version);
-        match crew.cluster.delete(&resource, &session.namespace, &name, &uid).await {
-            Ok(()) => crew.metrics.wrote(resource.name, "delete"),
-            Err(failed) => attempt = attempt.or(Attempt::Failed(kind, failed)),
-        }
-    }
-    attempt
 }
 
 /// Applies an object; makes it anew where no apply can help, as with `fixed`, or none did.
@@ -190,7 +212,7 @@ async fn make(
     fixed: Option<String>,
 ) -> Result<Value, Attempt> {
     let (resource, namespace) = (crate::objects::resource(wanted.kind, version), &session.namespace);
-    let failed = |failed: Failed| Attempt::Failed(wanted.kind, failed);
+    let failed = |failed: Failed| Attempt::Failed(slot(wanted), failed);
     let apply = || crew.cluster.apply(&resource, namespace, &wanted.name, &wanted.object);
     let uid = if let Some(uid) = fixed {
         uid
@@ -211,14 +233,5 @@ async fn make(
 }
 
 fn terminating(wanted: &Wanted, finalizers: Vec<String>) -> Attempt {
-    Attempt::Hindered(Hindrance::Terminating { object: named(wanted), finalizers }, Instant::now() + AGAIN)
-}
-
-/// As kubectl takes it.
-fn named(wanted: &Wanted) -> String {
-    format!("{}/{}", resource_of(wanted.kind), wanted.name)
-}
-
-fn slot(wanted: &Wanted) -> Slot {
-    (wanted.kind, wanted.name.clone())
+    Attempt::Hindered(Hindrance::Terminating { object: named(&slot(wanted)), finalizers }, Instant::now() + AGAIN)
 }
