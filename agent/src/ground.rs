@@ -1,4 +1,4 @@
-//! What routes stand on: the policy, the layer that it comes to in this cluster, and the Gateways that are parents.
+//! What routes stand on: the policy, the layer that it comes to in this cluster, and the Gateway that is the parent of routes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,16 +42,16 @@ pub struct Ground {
     pub layer: Result<Layer, LayerError>,
     /// How to speak TLS to a gateway; none where the policy's bundle cannot be read.
     pub tls: Option<Tls>,
-    gateways: Parents,
+    gateway: Parent,
 }
 
-/// The Gateways that are parents of routes, by namespace.
+/// The Gateway that is the parent of all routes.
 #[derive(Clone, Debug, Default, PartialEq)]
-enum Parents {
+enum Parent {
     #[default]
     NotAsked,
     Unreadable,
-    Read(HashMap<String, Value>),
+    Read(Option<Value>),
 }
 
 impl Default for Ground {
@@ -61,21 +61,19 @@ impl Default for Ground {
             policy: Arc::new(Policy::built_in()),
             layer: Ok(Layer::Off),
             tls: None,
-            gateways: Parents::NotAsked,
+            gateway: Parent::NotAsked,
         }
     }
 }
 
 impl Ground {
-    /// The Gateway that is the parent of routes in `namespace`.
+    /// The Gateway that is the parent of all routes.
     #[must_use]
-    pub fn gateway(&self, namespace: &str) -> Known<'_> {
-        let Ok(Layer::Gateway { parent, .. }) = &self.layer else { return Known::Missing };
-        match &self.gateways {
-            Parents::NotAsked | Parents::Unreadable => Known::Unreadable,
-            Parents::Read(gateways) => {
-                gateways.get(parent.namespace.as_deref().unwrap_or(namespace)).map_or(Known::Missing, Known::There)
-            }
+    pub fn gateway(&self) -> Known<'_> {
+        match (&self.layer, &self.gateway) {
+            (Ok(Layer::Gateway { .. }), Parent::NotAsked | Parent::Unreadable) => Known::Unreadable,
+            (Ok(Layer::Gateway { .. }), Parent::Read(Some(gateway))) => Known::There(gateway),
+            _ => Known::Missing,
         }
     }
 }
@@ -84,7 +82,7 @@ impl Ground {
 #[derive(Debug, Default)]
 struct Sights {
     surroundings: Surroundings,
-    gateways: Parents,
+    gateway: Parent,
     gateway_classes: HashMap<String, GatewayClass>,
     /// Whether somebody tried to list the `IngressClasses`.
     has_asked_for_classes: bool,
@@ -117,7 +115,7 @@ pub async fn keep(
         }
         if let Some(parent) = routing.gateway.clone().filter(|_| routing.mode != RoutingMode::Ingress) {
             let selection = Selection {
-                namespace: parent.namespace.or(namespace),
+                namespace: Some(parent.namespace),
                 fields: format!("metadata.name={}", parent.name),
                 ..Selection::default()
             };
@@ -142,7 +140,7 @@ pub async fn keep(
             let before = world.ground.load();
             if !before.is_known
                 || before.layer != ground.layer
-                || before.gateways != ground.gateways
+                || before.gateway != ground.gateway
                 || before.policy != ground.policy
             {
                 if before.layer != ground.layer {
@@ -169,12 +167,12 @@ pub async fn keep(
 /// The ground as far as it was seen; nothing before all that the layer depends on was asked for.
 fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Option<Ground> {
     let mut sights = lock(sights);
-    let class = match &sights.gateways {
-        Parents::Read(gateways) => {
-            let named = gateways.values().next().and_then(|gateway| gateway["spec"]["gatewayClassName"].as_str());
+    let class = match &sights.gateway {
+        Parent::Read(Some(gateway)) => {
+            let named = gateway["spec"]["gatewayClassName"].as_str();
             named.and_then(|name| sights.gateway_classes.get(name)).cloned()
         }
-        Parents::NotAsked | Parents::Unreadable => None,
+        Parent::NotAsked | Parent::Unreadable | Parent::Read(None) => None,
     };
     sights.surroundings.gateway_class = class;
     let waits = routing.is_on()
@@ -182,7 +180,7 @@ fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Opti
             || (routing.mode != RoutingMode::Gateway && !sights.has_asked_for_classes)
             || (routing.gateway.is_some()
                 && routing.mode != RoutingMode::Ingress
-                && (sights.gateways == Parents::NotAsked || !sights.has_asked_for_gateway_classes)));
+                && (sights.gateway == Parent::NotAsked || !sights.has_asked_for_gateway_classes)));
     if waits {
         return None;
     }
@@ -192,7 +190,7 @@ fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Opti
         policy: Arc::clone(policy),
         layer: layer::resolve(routing, &sights.surroundings),
         tls: Tls::new(bundle).inspect_err(|error| tracing::warn!(%error, "routing.probe.caBundle")).ok(),
-        gateways: sights.gateways.clone(),
+        gateway: sights.gateway.clone(),
     })
 }
 
@@ -260,12 +258,12 @@ fn gateways(
         if matches!(change, Change::Unreadable(_)) {
             let mut sights = lock(&sights);
             // What was read stays: a connection that broke says nothing of the Gateway.
-            if sights.gateways == Parents::NotAsked {
-                sights.gateways = Parents::Unreadable;
+            if sights.gateway == Parent::NotAsked {
+                sights.gateway = Parent::Unreadable;
             }
             changed.notify_one();
         } else if gateways.take(change, gateway) {
-            lock(&sights).gateways = Parents::Read(gateways.all().clone());
+            lock(&sights).gateway = Parent::Read(gateways.all().values().next().cloned());
             changed.notify_one();
         }
     });
@@ -323,17 +321,19 @@ fn ingress_class(object: &Value) -> IngressClass {
     IngressClass { name: name(object), is_default: mark == "true" }
 }
 
-/// A Gateway by its namespace, without what changes with every route that is attached: all sessions look again when it
+/// A Gateway by its name, without what changes with every route that is attached: all sessions look again when it
 /// changes.
 fn gateway(mut object: Value) -> (String, Value) {
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-    let generation = object["metadata"]["generation"].take();
+    let name = name(&object);
+    let metadata = object["metadata"].take();
     for listener in object["status"]["listeners"].as_array_mut().into_iter().flatten() {
         let count = listener["attachedRoutes"].as_u64().unwrap_or_default();
         listener["attachedRoutes"] = count.min(1).into();
     }
-    object["metadata"] = serde_json::json!({"generation": generation, "namespace": namespace});
-    (namespace, object)
+    for key in ["generation", "namespace", "deletionTimestamp"] {
+        object["metadata"][key] = metadata[key].clone();
+    }
+    (name, object)
 }
 
 fn gateway_class(object: &Value) -> GatewayClass {
@@ -344,5 +344,28 @@ fn gateway_class(object: &Value) -> GatewayClass {
         name: name(object),
         controller_name: object["spec"]["controllerName"].as_str().unwrap_or_default().to_owned(),
         supported_features: features.filter_map(feature).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_a_gateway_is_kept_what_is_judged_and_not_what_changes_with_every_route() {
+        let read = |routes: u32, version: &str| {
+            gateway(json!({
+                "metadata": {"name": "g", "namespace": "n", "generation": 7, "resourceVersion": version,
+                    "deletionTimestamp": "2026-01-01T00:00:00Z"},
+                "status": {"listeners": [{"attachedRoutes": routes}]},
+            }))
+        };
+        assert_eq!(read(1, "8"), read(200, "9"));
+        assert_ne!(read(0, "8"), read(1, "8"));
+        let (name, kept) = read(1, "8");
+        let metadata = json!({"namespace": "n", "generation": 7, "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        assert_eq!((name.as_str(), &kept["metadata"]), ("g", &metadata));
     }
 }

@@ -11,7 +11,7 @@
 //! [`verdict`](mod@verdict), [`report`](mod@report). What does is thin:
 //!
 //! * [`cluster`]: the API server; [`backoff`]: pauses between attempts; [`watch`]: a list, then a watch, for ever; [`informers`]: what is watched;
-//! * [`world`]: what is known of the node; [`ground`]: policy, routing layer, Gateways;
+//! * [`world`]: what is known of the node; [`ground`]: policy, routing layer, Gateway;
 //! * [`work`]: one task for each session; [`probe`]: whether ports and addresses work; [`events`], [`metrics`];
 //! * [`elected`]: what one agent does for all.
 

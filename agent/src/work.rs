@@ -231,7 +231,8 @@ mod tests {
         let mut ground = Ground::default();
         ground.is_known = true;
         assert!(knows(&ground), "without a layer no route is waited for");
-        let parent = cofferdam_model::policy::ParentGateway { name: "g".to_owned(), namespace: None, listener: None };
+        let parent =
+            cofferdam_model::policy::ParentGateway { name: "g".to_owned(), namespace: "n".to_owned(), listener: None };
         ground.layer = Ok(Layer::Gateway { version: "v1".to_owned(), parent, proof: true });
         let round = world.objects_begin();
         world.objects_listed(Kind::Service, round);

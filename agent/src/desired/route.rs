@@ -29,7 +29,7 @@ pub(super) fn http_route(
         "group": GATEWAY_GROUP,
         "kind": "Gateway",
         "name": parent.name,
-        "namespace": parent.namespace.as_ref().unwrap_or(&whose.session.namespace),
+        "namespace": parent.namespace,
     });
     if let Some(listener) = &parent.listener {
         parent_ref["sectionName"] = json!(listener);

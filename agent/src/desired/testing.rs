@@ -40,7 +40,7 @@ pub(crate) fn routing() -> Routing {
 
 /// `HTTPRoutes` for the Gateway `sessions` in namespace `gateway`.
 pub(crate) fn gateway(proof: bool) -> Layer {
-    let parent = ParentGateway { name: "sessions".to_owned(), namespace: Some("gateway".to_owned()), listener: None };
+    let parent = ParentGateway { name: "sessions".to_owned(), namespace: "gateway".to_owned(), listener: None };
     Layer::Gateway { version: "v1".to_owned(), parent, proof }
 }
 

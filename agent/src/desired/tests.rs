@@ -132,15 +132,16 @@ fn without_a_proof_a_route_has_one_rule_and_no_secret_is_asked_for() {
 }
 
 #[test]
-fn a_gateway_may_be_the_namespaces_own_and_a_listener_named() {
-    let parent = ParentGateway { name: "own".to_owned(), namespace: None, listener: Some("https".to_owned()) };
+fn a_listener_of_the_gateway_may_be_named() {
+    let parent =
+        ParentGateway { name: "own".to_owned(), namespace: "edge".to_owned(), listener: Some("https".to_owned()) };
     let layer = Layer::Gateway { version: "v1beta1".to_owned(), parent, proof: false };
     let wanted = objects(&session("3000"), &layer);
     assert_eq!(wanted[2].object["apiVersion"], "gateway.networking.k8s.io/v1beta1");
     assert_eq!(
         wanted[2].object["spec"]["parentRefs"],
         json!([{
-            "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "own", "namespace": "sess",
+            "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "own", "namespace": "edge",
             "sectionName": "https",
         }])
     );

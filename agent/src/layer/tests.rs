@@ -5,7 +5,7 @@ fn on() -> Routing {
 }
 
 fn with_gateway(routing: Routing) -> Routing {
-    let parent = ParentGateway { name: "sessions".to_owned(), namespace: Some("gateway".to_owned()), listener: None };
+    let parent = ParentGateway { name: "sessions".to_owned(), namespace: "gateway".to_owned(), listener: None };
     Routing { gateway: Some(parent), ..routing }
 }
 

@@ -14,8 +14,7 @@ const DEFAULT_PARENT: [(&str, &str); 2] = [("group", GATEWAY_GROUP), ("kind", "G
 /// A refusal counts most, then what is missing; a route is taken once all parents have taken it and the Gateway itself is
 /// programmed.
 pub(super) fn judge(parent: &ParentGateway, route: &Value, gateway: Known<'_>) -> Finding {
-    let namespace = route["metadata"]["namespace"].as_str().unwrap_or_default();
-    let name = format!("Gateway {}/{}", parent.namespace.as_deref().unwrap_or(namespace), parent.name);
+    let name = format!("Gateway {}/{}", parent.namespace, parent.name);
     let parents: Vec<&Value> = route["spec"]["parentRefs"].as_array().into_iter().flatten().collect();
     let found: Vec<Finding> = parents.iter().map(|parent| of_parent(route, parent, &name)).collect();
     if let Some(refused) = found.iter().find(|finding| matches!(finding, Finding::Refused(..))) {

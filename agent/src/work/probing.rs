@@ -92,7 +92,7 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
         Layer::Gateway { proof: true, .. } => Some(publisher.proof(port)?.clone()),
         _ => None,
     };
-    let door = via::door(layer, routing, ground.gateway(&session.namespace), &route.object);
+    let door = via::door(layer, routing, ground.gateway(), &route.object);
     let tls = match door.as_ref().map(|door| door.scheme) {
         Some(Scheme::Https) => Some(ground.tls.clone()?),
         Some(Scheme::Http) | None => None,

@@ -199,7 +199,7 @@ fn verdicts(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) -> (BTr
         let deadline = route.map(|route| publisher.deadline(route, seconds));
         let evidence = Evidence {
             route: route.map(|route| &route.object),
-            gateway: ground.gateway(&session.namespace),
+            gateway: ground.gateway(),
             is_overdue: deadline.is_some_and(|deadline| deadline <= now),
             is_unreadable: snapshot.unreadable.contains(&kind),
         };

@@ -79,7 +79,7 @@ mod tests {
 
     fn layer(listener: Option<&str>) -> Layer {
         let listener = listener.map(str::to_owned);
-        let parent = ParentGateway { name: "g".to_owned(), namespace: None, listener };
+        let parent = ParentGateway { name: "g".to_owned(), namespace: "n".to_owned(), listener };
         Layer::Gateway { version: "v1".to_owned(), parent, proof: true }
     }
 

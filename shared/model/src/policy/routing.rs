@@ -48,8 +48,8 @@ pub enum RoutingMode {
 pub struct ParentGateway {
     /// Its name.
     pub name: String,
-    /// Its namespace; none for that of each session.
-    pub namespace: Option<String>,
+    /// Its namespace.
+    pub namespace: String,
     /// One of its listeners; none for all that take the route.
     pub listener: Option<String>,
 }

@@ -208,7 +208,7 @@ fn of_routing(routing: &Routing) -> RoutingFile {
 fn of_gateway(gateway: Option<&ParentGateway>) -> GatewayFile {
     GatewayFile {
         name: Some(optional(gateway.map(|gateway| &gateway.name))),
-        namespace: Some(optional(gateway.and_then(|gateway| gateway.namespace.as_ref()))),
+        namespace: Some(optional(gateway.map(|gateway| &gateway.namespace))),
         listener: Some(optional(gateway.and_then(|gateway| gateway.listener.as_ref()))),
     }
 }

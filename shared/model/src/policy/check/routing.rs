@@ -79,6 +79,7 @@ impl Checker<'_> {
         let lines = [("namespace", &file.namespace), ("listener", &file.listener)];
         let given = lines.map(|(key, given)| (key, given.as_ref().filter(|given| !given.value.is_empty())));
         let without_name = given.into_iter().find_map(|(key, given)| given.map(|given| (key, given.line)));
+        let line = file.name.as_ref().map_or(0, |name| name.line);
         let Some(name) = self.name("name", file.name, is_object_name, "a Gateway")? else {
             return match without_name {
                 Some((key, line)) => {
@@ -87,9 +88,14 @@ impl Checker<'_> {
                 None => Ok(None),
             };
         };
+        let namespace = self.name("namespace", file.namespace, is_namespace, "the Gateway's namespace")?;
+        // Of several Gateways of one name each would have its own class and address.
+        let Some(namespace) = namespace else {
+            return Err(self.invalid(line, "name", "means nothing without the Gateway's `namespace`; add that"));
+        };
         Ok(Some(ParentGateway {
             name,
-            namespace: self.name("namespace", file.namespace, is_namespace, "the Gateway's namespace")?,
+            namespace,
             listener: self.name("listener", file.listener, is_object_name, "a listener of the Gateway")?,
         }))
     }

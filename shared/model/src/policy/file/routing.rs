@@ -58,7 +58,7 @@ pub(in crate::policy) enum RoutingModeFile {
 pub(in crate::policy) struct GatewayFile {
     /// Its name. Empty for a layer that is not configured.
     pub(in crate::policy) name: Option<Given<String>>,
-    /// Its namespace. Empty for each session's own.
+    /// Its namespace, without which a name means nothing.
     pub(in crate::policy) namespace: Option<Given<String>>,
     /// The name of one of its listeners, a route's `sectionName`. Empty for all that take the route.
     pub(in crate::policy) listener: Option<Given<String>>,

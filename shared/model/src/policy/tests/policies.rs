@@ -206,7 +206,7 @@ prop_compose! {
 }
 
 fn gateway() -> impl Strategy<Value = ParentGateway> {
-    ("[a-z0-9]{1,5}(\\.[a-z0-9]{1,3})?", option::of("[a-z0-9]{1,5}"), option::of("[a-z0-9]{1,5}"))
+    ("[a-z0-9]{1,5}(\\.[a-z0-9]{1,3})?", "[a-z0-9]{1,5}", option::of("[a-z0-9]{1,5}"))
         .prop_map(|(name, namespace, listener)| ParentGateway { name, namespace, listener })
 }
 

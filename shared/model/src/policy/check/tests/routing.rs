@@ -38,7 +38,15 @@ fn what_routes_are_made_of_is_said_in_names() {
             "gateway:\n  name: a\n  namespace: b.c",
             "policy.yaml:5: `namespace` must be the name of the Gateway's namespace",
         ),
-        ("gateway:\n  name: a\n  listener: b_c", "policy.yaml:5: `listener` must be the name of a listener"),
+        ("gateway:\n  name: a", "policy.yaml:4: `name` means nothing without the Gateway's `namespace`; add that"),
+        (
+            "gateway:\n  name: a\n  namespace: ''",
+            "policy.yaml:4: `name` means nothing without the Gateway's `namespace`",
+        ),
+        (
+            "gateway:\n  namespace: n\n  name: a\n  listener: b_c",
+            "policy.yaml:6: `listener` must be the name of a listener",
+        ),
         ("gateway:\n  namespace: a", "policy.yaml:4: `namespace` means nothing without the Gateway's `name`; add that"),
         ("gateway: {name: '', listener: a}", "policy.yaml:3: `listener` means nothing without the Gateway's `name`"),
         ("ingress:\n  className: a b", "policy.yaml:4: `className` must be the name of an IngressClass, or empty"),
@@ -52,7 +60,7 @@ fn what_routes_are_made_of_is_said_in_names() {
         "gateway: {name: web, namespace: infra, listener: https}\nhomeNamespace: a\ningress: {className: nginx}",
     );
     let said = said.unwrap();
-    let parent = ParentGateway { name: "web".into(), namespace: Some("infra".into()), listener: Some("https".into()) };
+    let parent = ParentGateway { name: "web".into(), namespace: "infra".into(), listener: Some("https".into()) };
     assert_eq!(said.gateway, Some(parent));
     assert_eq!((said.home_namespace.as_deref(), said.ingress_class.as_deref()), (Some("a"), Some("nginx")));
     let empty =
@@ -67,15 +75,15 @@ fn a_secret_that_a_gateway_would_ignore_is_refused() {
     for (lines, line) in [
         ("mode: gateway\ningress:\n  tlsSecret: a", 5),
         ("ingress: {tlsSecret: a}\nmode: gateway", 3),
-        ("gateway: {name: web}\ningress:\n  tlsSecret: a", 5),
-        ("mode: auto\ningress: {className: nginx, tlsSecret: a}\ngateway: {name: web}", 4),
+        ("gateway: {name: web, namespace: infra}\ningress:\n  tlsSecret: a", 5),
+        ("mode: auto\ningress: {className: nginx, tlsSecret: a}\ngateway: {name: web, namespace: infra}", 4),
     ] {
         expect_of_routing(&[(lines, &format!("policy.yaml:{line}: {message}"))]);
     }
     for lines in [
         "ingress: {tlsSecret: a}",
-        "mode: ingress\ngateway: {name: web}\ningress: {tlsSecret: a}",
-        "mode: none\ngateway: {name: web}\ningress: {tlsSecret: a}",
+        "mode: ingress\ngateway: {name: web, namespace: infra}\ningress: {tlsSecret: a}",
+        "mode: none\ngateway: {name: web, namespace: infra}\ningress: {tlsSecret: a}",
         "mode: gateway\ningress: {tlsSecret: ''}",
     ] {
         assert!(routing(lines).is_ok(), "{lines}");
