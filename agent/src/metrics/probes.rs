@@ -23,8 +23,11 @@ impl Probes {
             &["probe", "result"],
         )?;
         let wait = Histogram::with_opts(
-            HistogramOpts::new("probe_wait_seconds", "How long probes waited for their turn in the budget.")
-                .buckets(WAIT_SECONDS.to_vec()),
+            HistogramOpts::new(
+                "probe_wait_seconds",
+                "How long probes waited for their turn in the budget, but those of what gave no answer last time.",
+            )
+            .buckets(WAIT_SECONDS.to_vec()),
         )?;
         let most = IntGauge::new("probes_per_second_limit", "The most questions that probes ask in a second.")?;
         most.set(limit.into());
