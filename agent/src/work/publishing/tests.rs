@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::desired::testing::{gateway, ingress, objects, session};
-use crate::session::Session;
+use crate::session::{Phase, Session};
 use crate::work::testing::Api;
 
 /// A session whose objects are written to an API server of the test's.
@@ -186,4 +186,17 @@ async fn a_name_that_a_stranger_has_is_not_asked_for_each_time_that_somebody_tou
     assert!(matches!(told[0], Attempt::Hindered(Hindrance::NameTaken, _)), "{told:?}");
     assert!(matches!(told[1..], [Attempt::Resting(_), Attempt::Resting(_)]), "{told:?}");
     assert_eq!(scene.api.asked(), ["POST services/s-2abc"]);
+}
+
+#[tokio::test]
+async fn of_a_session_that_is_released_nothing_stays() {
+    let layer = gateway(true);
+    let mut scene = Scene::published("3000", &layer).await;
+    scene.session.phase = Phase::Released;
+    scene.wanted = objects(&scene.session, &layer);
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert_eq!(
+        scene.api.asked(),
+        ["DELETE httproutes/s-2abc-3000", "DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]
+    );
 }
