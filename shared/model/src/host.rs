@@ -80,6 +80,7 @@ mod tests {
             "*.example.com",
             "*.3000-abc.example.com",
             "a.3000-abc.example.com",
+            "3000-a.b.example.com",
             "3000-abc.example.com.example.org",
             "3000-abc.exampleXcom",
             "3000-abc.other.com",

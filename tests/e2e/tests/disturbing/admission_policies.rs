@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 mod creations;
 mod defaults;
+mod hosts;
 mod keys;
 #[path = "../loosened/loosened.rs"]
 mod loosened;

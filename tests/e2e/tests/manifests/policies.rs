@@ -70,7 +70,7 @@ fn every_refusal_of_the_admission_policies_says_by_which_rule() {
     let mut known: BTreeSet<_> =
         RULES.iter().filter(|rule| !matches!(rule.cel, Cel::WebhookOnly(_))).map(|rule| rule.name.to_owned()).collect();
     // What keeps any rule from being applied, and what is no rule about a new pod.
-    known.extend(["pod", "keys", "reports", "agent-node"].map(str::to_owned));
+    known.extend(["pod", "keys", "reports", "hosts", "endpoints", "agent-node"].map(str::to_owned));
     assert_eq!(stated, known);
 }
 
