@@ -94,9 +94,7 @@ impl Informers {
         let mut round = 0;
         self.follow(resource(kind, version), selection, &Notify::new(), move |change| match change {
             Change::Begun => round = world.objects_begin(),
-            // The label is a hash, and anybody can write it.
-            Change::Seen(object) if object["metadata"]["annotations"][keys::NODE] != node => {}
-            Change::Seen(object) => world.object(kind, &object),
+            Change::Seen(object) => seen(&world, &node, kind, &object),
             Change::Gone(object) => world.object_gone(kind, &object),
             Change::Listed => {
                 world.objects_listed(kind, round);
@@ -180,6 +178,16 @@ impl Informers {
     }
 }
 
+/// Takes in an object with our labels. That of the node is a hash, and anybody can write it, so the annotation decides; what
+/// was this node's and says so no more has to be put right as if it were gone.
+fn seen(world: &World, node: &str, kind: Kind, object: &Value) {
+    if object["metadata"]["annotations"][keys::NODE] == node {
+        world.object(kind, object);
+    } else {
+        world.object_gone(kind, object);
+    }
+}
+
 /// What the namespaces are to us, and which of them have pods on the node that are no sessions now.
 #[derive(Debug)]
 pub struct Namespaces {
@@ -256,7 +264,31 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::ground::Ground;
+
+    #[test]
+    fn an_object_that_no_longer_says_its_node_is_as_good_as_gone() {
+        let world = World::new(Ground::default());
+        let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "p", "resourceVersion": "1",
+            "labels": {"cofferdam.dev/session": "a"}}, "status": {"phase": "Running"}});
+        world.pod(Seen::read(&pod, Membership::Other, &Policy::built_in()).unwrap());
+        let service = |version: &str, node: &Value| {
+            json!({"metadata": {"namespace": "n", "name": "s-a", "uid": "s", "resourceVersion": version,
+                "annotations": {"cofferdam.dev/node": node}}})
+        };
+        let known = || world.snapshot("p").unwrap().live.len();
+        seen(&world, "node-1", Kind::Service, &service("1", &json!("node-1")));
+        assert_eq!(known(), 1);
+        for (version, node) in [("2", Value::Null), ("4", json!("node-2"))] {
+            seen(&world, "node-1", Kind::Service, &service(version, &node));
+            assert_eq!(known(), 0, "{node}");
+            seen(&world, "node-1", Kind::Service, &service("5", &json!("node-1")));
+            assert_eq!(known(), 1);
+        }
+    }
 
     #[test]
     fn pods_are_read_again_only_where_it_makes_a_difference() {

@@ -122,6 +122,16 @@ impl Scene<'_> {
         let mut foreign = published("Service", "foreign", "node-1");
         foreign["metadata"]["labels"] = json!({});
         scene.sessions.create_object(&foreign.to_string())?;
+        for (name, manager, node, owner) in STRIPPED {
+            let mut object = published("Service", name, "node-1");
+            let left = |key: &str, value: Option<&str>| value.map_or(json!({}), |value| json!({ key: value }));
+            object["metadata"]["labels"] = left("app.kubernetes.io/managed-by", manager);
+            object["metadata"]["annotations"] = left("cofferdam.dev/node", node);
+            let owner = scene.sessions.json(["get", owner])?;
+            object["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": owner["kind"],
+                "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}]);
+            scene.sessions.create_object(&object.to_string())?;
+        }
         for node in ["node-1", "node-2"] {
             let name = agent(node);
             stage.system(&["delete", "pod", &name, "--ignore-not-found", "--now"])?;
@@ -186,6 +196,17 @@ impl Drop for Scene<'_> {
         }
     }
 }
+
+/// Services of sessions' names, of which somebody took what says whose they are: what is left of manager and node, and who
+/// owns it.
+const STRIPPED: [(&str, Option<&str>, Option<&str>, &str); 6] = [
+    ("s-bare", None, None, "pod/one"),
+    ("s-labelled", Some(ACCOUNT), None, "pod/one"),
+    ("s-noted", Some("somebody"), Some("node-1"), "serviceaccount/default"),
+    ("s-given", None, Some("node-2"), "pod/one"),
+    ("s-managed", Some("somebody"), None, "pod/one"),
+    ("s-nobodys", None, None, "serviceaccount/default"),
+];
 
 fn agent(node: &str) -> String {
     format!("agent-rights-{node}")
@@ -263,6 +284,7 @@ fn an_agent_writes_for_its_own_node_and_the_elected_one_what_it_has_to_for_other
     for_its_own_node(&scene, &agent_of_one);
     for_no_other_node(&scene, &agent_of_one);
     nothing_but_its_own(&scene, &agent_of_one);
+    what_was_stripped(&scene, &agent_of_one);
     scene.elect(&agent("node-1"), 1);
     scene.allowed(&agent_of_one, &Report("two", report()));
     elected(&scene, &agent_of_one);
@@ -348,6 +370,34 @@ fn nothing_but_its_own(scene: &Scene, holder: &Holder) {
     holder.ask(SYSTEM, &lease(&agent("node-1"))).unwrap();
     let message = holder.ask(SYSTEM, &lease(&agent("node-2"))).unwrap_err();
     assert!(message.contains("spec.holderIdentity"), "{message}");
+}
+
+/// What it made is its own again whatever was taken from it; what may be somebody else's is not.
+fn what_was_stripped(scene: &Scene, holder: &Holder) {
+    let taken = |name: &str| {
+        let metadata = &published("Service", name, "node-1")["metadata"];
+        json!({"metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]}})
+    };
+    scene.judge(
+        holder,
+        vec![
+            (Change("Service", "s-bare", taken("s-bare")), None),
+            (Change("Service", "s-labelled", taken("s-labelled")), None),
+            (Change("Service", "s-noted", taken("s-noted")), None),
+            (Change("Service", "s-given", taken("s-given")), OTHER_NODE),
+            (Change("Service", "s-managed", taken("s-managed")), OTHER_NODE),
+            (Change("Service", "s-nobodys", taken("s-nobodys")), OTHER_NODE),
+            // Only to make it whole, as its own and under its name.
+            (Change("Service", "s-bare", touch()), OTHER_NODE),
+            (Change("Service", "s-bare", given_to("node-2")), OTHER_NODE),
+            (Change("Service", "s-bare", taken("s-other")), OTHER_NAME),
+            (
+                Change("Service", "s-bare", with(taken("s-bare"), "/spec", json!({"externalIPs": ["192.0.2.1"]}))),
+                Some("spec: a session's Service"),
+            ),
+            (Delete("Service", "s-bare"), OTHER_NODE),
+        ],
+    );
 }
 
 fn elected(scene: &Scene, holder: &Holder) {

@@ -91,6 +91,54 @@ fn what_others_do_to_our_objects_is_undone() {
     }
 }
 
+/// What somebody takes away of what says whose an object is, as a merge patch of its metadata.
+fn strips() -> [(&'static str, Value); 6] {
+    [
+        ("no-manager", json!({"labels": {"app.kubernetes.io/managed-by": null}})),
+        ("no-node", json!({"annotations": {"cofferdam.dev/node": null}})),
+        ("no-node-hash", json!({"labels": {"cofferdam.dev/node-hash": null}})),
+        ("no-session", json!({"labels": {"cofferdam.dev/session": null}})),
+        ("no-owner", json!({"ownerReferences": null})),
+        ("bare", json!({"labels": null, "annotations": null})),
+    ]
+}
+
+#[test]
+fn what_says_whose_an_object_is_comes_back() {
+    let namespace = sessions("stripped");
+    let objects = |session: &str| {
+        [format!("service/s-{session}"), format!("endpointslice/s-{session}"), format!("httproute/s-{session}-3000")]
+    };
+    create(&namespace, strips().map(|(session, _)| web(session)));
+    let hosts = strips().map(|(session, _)| reachable(&namespace, session));
+    let before = strips().map(|(session, _)| objects(session).map(|object| ours(&namespace, &object).unwrap()));
+    for (session, strip) in strips() {
+        let change = json!({ "metadata": strip }).to_string();
+        for object in objects(session) {
+            namespace.run(["patch", &object, "--type=merge", "--patch", &change]).unwrap();
+        }
+    }
+    for ((session, _), before) in strips().iter().zip(&before) {
+        for (object, before) in objects(session).iter().zip(before) {
+            until(&format!("{object} is as it was"), PATIENCE, || {
+                let now = ours(&namespace, object)?;
+                ensure!(now == *before, "it is {now}, and was {before}");
+                Ok(())
+            })
+            .unwrap();
+        }
+        told(&namespace, session, "RouteReachable", "True/Reachable").unwrap();
+    }
+    for ((session, _), host) in strips().iter().zip(&hosts) {
+        until(&format!("{session} answers"), PATIENCE, || {
+            let who = who_answers(host)?;
+            ensure!(who == *session, "it is {who}");
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn ports_may_change_while_the_pod_lives() {
     let namespace = sessions("ports");
