@@ -1,7 +1,7 @@
 //! What an agent may write, asked with the tokens that agents have: bound to a pod, which is on a node. Everything is
 //! asked by dry run, so that agents that run beside the test notice nothing but a Lease in other hands for a moment.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use cofferdam_e2e::images::FIXTURE;
 use cofferdam_e2e::install::SYSTEM;
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
@@ -22,9 +22,11 @@ enum Ask {
     /// A strategic merge patch of a pod's status.
     Report(&'static str, Value),
     Delete(&'static str, &'static str),
+    /// The Lease, updated with this holder.
+    Hold(String),
 }
 
-use Ask::{Create, Delete, Patch as Change, Report};
+use Ask::{Create, Delete, Hold, Patch as Change, Report};
 
 fn api(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
     let (group, plural) = match kind {
@@ -80,6 +82,13 @@ impl Holder {
                 Delete(kind, name) => {
                     let deleting = DeleteParams { dry_run: true, ..DeleteParams::default() };
                     api(&self.client, namespace, kind).delete(name, &deleting).await.map(|_| ())
+                }
+                Hold(holder) => {
+                    let api = api(&self.client, namespace, "Lease");
+                    let mut lease = api.get(ACCOUNT).await?;
+                    lease.data["spec"]["holderIdentity"] = json!(holder);
+                    let posting = PostParams { dry_run: true, ..PostParams::default() };
+                    api.replace(ACCOUNT, &posting, &lease).await.map(|_| ())
                 }
             }
         });
@@ -366,9 +375,17 @@ fn nothing_but_its_own(scene: &Scene, holder: &Holder) {
         let message = holder.ask(scene.others.name(), &ask).unwrap_err();
         assert!(message.contains("pod: is no session"), "{message}");
     }
-    let lease = |name: &str| Change("Lease", ACCOUNT, json!({"spec": {"holderIdentity": name}}));
-    holder.ask(SYSTEM, &lease(&agent("node-1"))).unwrap();
-    let message = holder.ask(SYSTEM, &lease(&agent("node-2"))).unwrap_err();
+    // Agents that run renew it as well.
+    let hold = |node: &str| {
+        until("an answer", PATIENCE, || {
+            let answer = holder.ask(SYSTEM, &Hold(agent(node)));
+            ensure!(!answer.as_ref().is_err_and(|message| message.contains("has been modified")), "{answer:?}");
+            Ok(answer)
+        })
+        .unwrap()
+    };
+    hold("node-1").unwrap();
+    let message = hold("node-2").unwrap_err();
     assert!(message.contains("spec.holderIdentity"), "{message}");
 }
 
