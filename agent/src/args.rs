@@ -63,7 +63,8 @@ pub(crate) struct Args {
     )]
     pub probes_per_second: u32,
 
-    /// The share of nodes that may be lost at once before the elected agent takes it for a fault of its own view.
+    /// The share of nodes that may be lost at once before the elected agent takes it for a fault of its own view. One lost
+    /// node alone is always believed.
     #[arg(
         long,
         value_name = "SHARE",

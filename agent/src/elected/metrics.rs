@@ -33,7 +33,10 @@ impl Metrics {
         }
         Ok(Self {
             leader: gauge("leader", "Whether this agent is the elected one.")?,
-            lost_nodes: gauge("lost_nodes", "Nodes that are not Ready, or gone for less than ten minutes.")?,
+            lost_nodes: gauge(
+                "lost_nodes",
+                "Nodes that are not Ready; one that has only joined, or is deleted, is none.",
+            )?,
             lost_node_brake: gauge(
                 "lost_node_brake",
                 "Whether so many nodes seem lost at once that nothing is done about any.",
@@ -55,10 +58,10 @@ impl Metrics {
         }
     }
 
-    /// So many nodes are lost, and so many agents silent.
+    /// So many nodes are not Ready, and so many agents silent.
     pub(super) fn assessed(&self, assessment: &Assessment) {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.lost_nodes.set(count(assessment.lost_count));
+        self.lost_nodes.set(count(assessment.not_ready_count));
         self.lost_node_brake.set(i64::from(assessment.is_braked));
         self.silent_agents.set(count(assessment.silent.len()));
     }

@@ -51,8 +51,8 @@ pub(super) struct Assessment {
     pub(super) lost: BTreeSet<String>,
     /// Ready nodes without an agent that works.
     pub(super) silent: BTreeSet<String>,
-    /// How many nodes are lost, whether or not anything is done about it.
-    pub(super) lost_count: usize,
+    /// How many nodes are not Ready and were, whether or not anything is done about it.
+    pub(super) not_ready_count: usize,
     /// Too many nodes seem lost at once, which is more likely a mistake about them: nothing is done about any.
     pub(super) is_braked: bool,
 }
@@ -98,10 +98,10 @@ impl Memory {
         // Nodes that were deleted are not counted: that was somebody's will, and half a cluster may go at night.
         #[expect(clippy::cast_precision_loss, reason = "no cluster has 2^53 nodes")]
         let is_braked = not_ready.len() > 1 && not_ready.len() as f64 > limits.lost_node_share * settled as f64;
-        let lost_count = not_ready.len() + gone.len();
+        let not_ready_count = not_ready.len();
         let lost =
             if is_braked { BTreeSet::new() } else { not_ready.into_iter().map(str::to_owned).chain(gone).collect() };
-        Assessment { lost, silent: self.silent(nodes, agents, limits, now), lost_count, is_braked }
+        Assessment { lost, silent: self.silent(nodes, agents, limits, now), not_ready_count, is_braked }
     }
 
     /// Nodes that were there and are not any more.

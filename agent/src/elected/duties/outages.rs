@@ -205,7 +205,7 @@ async fn write_all<F: Future<Output = (String, Result<bool, Failed>)>>(
 
 /// An Event on the agent's own pod, since there is no other object that it is about.
 async fn tell_brake(context: &Context, assessment: &Assessment) {
-    let lost = assessment.lost_count;
+    let lost = assessment.not_ready_count;
     if !assessment.is_braked {
         tracing::info!(lost, "few enough nodes are lost to do something about them");
         return;
