@@ -17,7 +17,7 @@ mod patch;
 mod reason;
 
 use cause::Cause;
-pub use patch::patch;
+pub use patch::{changed, patch, time};
 pub use reason::{ConditionType, Reason, Status};
 
 /// All that is known about a session.

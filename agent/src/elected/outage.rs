@@ -12,7 +12,8 @@ use kube::ResourceExt;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::report::{ConditionType, Reason};
+use crate::report::{ConditionType, Reason, changed};
+use crate::session::Condition;
 
 /// What is wrong with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +39,16 @@ impl Outage {
     /// For a person; the same as long as the outage lasts.
     fn message(self, node: &str) -> String {
         match self {
-            Self::Lost => format!("node {node} is not ready; look at its conditions"),
+            Self::Lost => format!("Node {node} is not ready. Look at its conditions."),
             Self::Silent => {
-                format!("the agent on node {node} is not ready; look at the pod of DaemonSet cofferdam-agent there")
+                format!("The agent on node {node} is not ready. Look at the pod of DaemonSet cofferdam-agent there.")
             }
         }
     }
 }
 
 /// The strategic merge patch of `pods/status` that marks a session of that node; nothing for a pod that is no session, that
-/// has ended or slipped through (which stays true), or that is marked so already. `now` is RFC 3339. The patch holds for
+/// has ended or slipped through (which stays true), or that is marked so already. `now` as of [`time`](crate::report::time). The patch holds for
 /// this version of the pod alone, so that it never overwrites what an agent that came back has written.
 pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option<Value> {
     let status = pod.status.as_ref();
@@ -56,7 +57,8 @@ pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option
         // Nothing that is yet to come can change these.
         phase == "Succeeded" || phase == "Failed"
     });
-    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
+    let told: Vec<Condition> = conditions.iter().map(read).collect();
+    let find = |type_: &str| told.iter().find(|condition| condition.type_ == type_);
     let slipped_through = find(IS_HARDENED).is_some_and(|condition| condition.status == "False");
     // The label alone is also on pods of namespaces where nothing is a session. One that was admitted while no agent looked
     // has no condition yet.
@@ -65,11 +67,14 @@ pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option
     if has_ended || slipped_through || !is_session {
         return None;
     }
-    let message = outage.message(node);
-    let marks: Vec<_> = UNKNOWN
-        .iter()
-        .filter_map(|type_| mark(type_.as_str(), find(type_.as_str()), outage.reason(), &message, now))
-        .collect();
+    let (reason, message) = (outage.reason(), outage.message(node));
+    let mark = |type_: &ConditionType| Condition {
+        type_: type_.as_str().to_owned(),
+        status: reason.status().as_str().to_owned(),
+        reason: reason.as_str().to_owned(),
+        message: message.clone(),
+    };
+    let marks: Vec<_> = UNKNOWN.iter().filter_map(|type_| changed(&told, &mark(type_), now)).collect();
     (!marks.is_empty()).then(|| {
         json!({
             "metadata": {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version},
@@ -78,22 +83,9 @@ pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option
     })
 }
 
-/// One condition, if it has to change. Its transition time is that of its status, so it stays where that stays.
-fn mark(type_: &str, before: Option<&PodCondition>, reason: Reason, message: &str, now: &str) -> Option<Value> {
-    let status = reason.status().as_str();
-    let same_status = before.is_some_and(|before| before.status == status);
-    let is_told = same_status
-        && before.is_some_and(|before| {
-            before.reason.as_deref() == Some(reason.as_str()) && before.message.as_deref() == Some(message)
-        });
-    if is_told {
-        return None;
-    }
-    let mut mark = json!({"type": type_, "status": status, "reason": reason.as_str(), "message": message});
-    if !same_status {
-        mark["lastTransitionTime"] = now.into();
-    }
-    Some(mark)
+fn read(condition: &PodCondition) -> Condition {
+    let PodCondition { type_, status, reason, message, .. } = condition.clone();
+    Condition { type_, status, reason: reason.unwrap_or_default(), message: message.unwrap_or_default() }
 }
 
 /// Whether this `EndpointSlice` leads to a pod that has ended, is being deleted, or has another address by now: its own agent

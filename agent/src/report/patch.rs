@@ -1,17 +1,18 @@
-//! The one write by which a report reaches a pod.
+//! How a report reaches a pod: as a patch of what has changed.
 
 use cofferdam_model::keys;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Report;
 use crate::session::{Condition, Told};
 
-/// The strategic merge patch of `pods/status` that makes `told` into `report`, `now` being RFC 3339; nothing where that
+/// The strategic merge patch of `pods/status` that makes `told` into `report`, `now` as of [`time`]; nothing where that
 /// would change nothing. A condition keeps its transition time unless its status changes: what a patch does not name stays.
 #[must_use]
 pub fn patch(told: &Told, report: &Report, now: &str) -> Option<Value> {
     let conditions: Vec<Value> =
-        report.conditions.iter().filter_map(|condition| changed(told, condition, now)).collect();
+        report.conditions.iter().filter_map(|condition| changed(&told.conditions, condition, now)).collect();
     let mut patch = json!({});
     if !conditions.is_empty() {
         patch["status"] = json!({ "conditions": conditions });
@@ -23,9 +24,11 @@ pub fn patch(told: &Told, report: &Report, now: &str) -> Option<Value> {
     patch.as_object().is_some_and(|patch| !patch.is_empty()).then_some(patch)
 }
 
-/// What of a condition has to be written; entries are merged by their type.
-fn changed(told: &Told, condition: &Condition, now: &str) -> Option<Value> {
-    let before = told.conditions.iter().find(|before| before.type_ == condition.type_);
+/// The entry of a strategic merge patch, which merges them by type, that makes what is `told` of a condition into this;
+/// nothing where it is so already. `now` as of [`time`].
+#[must_use]
+pub fn changed(told: &[Condition], condition: &Condition, now: &str) -> Option<Value> {
+    let before = told.iter().find(|before| before.type_ == condition.type_);
     if before == Some(condition) {
         return None;
     }
@@ -39,4 +42,10 @@ fn changed(told: &Told, condition: &Condition, now: &str) -> Option<Value> {
         changed["lastTransitionTime"] = json!(now);
     }
     Some(changed)
+}
+
+/// A moment as a condition has it: RFC 3339 in UTC, to the second.
+#[must_use]
+pub fn time(moment: Timestamp) -> String {
+    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

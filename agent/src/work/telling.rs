@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_model::endpoints::{AddressState, Endpoint};
 use cofferdam_model::keys;
-use k8s_openapi::jiff::{Timestamp, Unit};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
 use super::Crew;
@@ -19,7 +19,7 @@ use crate::layer::Layer;
 use crate::metrics::{PortState, SessionState, Tally};
 use crate::objects::Kind;
 use crate::probe::Observation;
-use crate::report::{Facts, Report, patch, report};
+use crate::report::{Facts, Report, patch, report, time};
 use crate::session::{Condition, Phase, Session, Told, version};
 use crate::verdict::{Evidence, Verdict, verdict};
 use crate::world::Snapshot;
@@ -103,9 +103,7 @@ impl Teller {
     }
 
     async fn write(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) -> Option<Instant> {
-        let now = Timestamp::now();
-        let now = now.round(Unit::Second).unwrap_or(now).to_string();
-        let Some(mut patch) = patch(told, report, &now) else {
+        let Some(mut patch) = patch(told, report, &time(Timestamp::now())) else {
             self.backoff.over();
             return None;
         };

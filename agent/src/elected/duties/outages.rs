@@ -20,6 +20,7 @@ use crate::desired::node_hash;
 use crate::elected::Context;
 use crate::elected::nodes::Assessment;
 use crate::elected::outage::{Outage, leads_astray, marked, withdrawn};
+use crate::report::time;
 
 /// What is new on a node that stays lost is found as often as this.
 const ROUND: Duration = Duration::from_secs(10);
@@ -150,7 +151,7 @@ async fn mark(
     marked_before: &mut BTreeSet<String>,
     holds: &impl Fn() -> bool,
 ) -> Result<(), Failed> {
-    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let now = time(Timestamp::now());
     let params = PatchParams { field_manager: Some(AGENT.to_owned()), ..PatchParams::default() };
     let params = &params;
     let there: BTreeSet<String> = pods.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();

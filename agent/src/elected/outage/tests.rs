@@ -48,7 +48,8 @@ fn b143_a_session_is_marked_once_and_only_in_this_version() {
         for mark in marks {
             assert_eq!((&mark["status"], &mark["reason"]), (&json!("Unknown"), &json!(reason)));
             assert_eq!(mark["lastTransitionTime"], NOW);
-            assert!(mark["message"].as_str().unwrap().contains("node-1"));
+            let message = mark["message"].as_str().unwrap();
+            assert!(message.contains("node-1") && message.ends_with('.'), "{message}");
         }
         merge(&mut value, &patch);
         assert_eq!(marked(&pod(&value), outage, "node-1", "2027-01-01T00:00:00Z"), None, "nothing is written twice");
