@@ -267,9 +267,12 @@ impl Cluster {
         Ok(serving)
     }
 
-    /// Counts an error of somebody else who speaks to the same API server.
-    pub fn note(&self, error: &kube::Error) {
-        self.failed(error);
+    /// Counts what kept a request from success, also one of somebody else who speaks to the same API server.
+    pub fn note(&self, class: Class) {
+        // What is asked to find out whether something is there has not failed.
+        if !matches!(class, Class::NotFound | Class::AlreadyExists | Class::Expired) {
+            self.errors.with_label_values(&[class.as_str()]).inc();
+        }
     }
 
     async fn ask(&self, request: Result<http::Request<Vec<u8>>, kube::core::request::Error>) -> Result<Value, Failed> {
@@ -290,10 +293,7 @@ impl Cluster {
     }
 
     fn count(&self, failed: Failed) -> Failed {
-        // What is asked to find out whether something is there has not failed.
-        if !matches!(failed.class, Class::NotFound | Class::AlreadyExists | Class::Expired) {
-            self.errors.with_label_values(&[failed.class.as_str()]).inc();
-        }
+        self.note(failed.class);
         failed
     }
 }

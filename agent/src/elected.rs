@@ -17,8 +17,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cofferdam_model::policy::Policy;
 use cofferdam_runtime::stop::Stop;
-use kube::Client;
 use tokio::sync::watch;
+
+use crate::cluster::Cluster;
+use crate::events::Events;
 
 mod duties;
 mod election;
@@ -45,40 +47,40 @@ pub struct Identity {
 }
 
 /// How the elected agent judges.
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The share of all nodes, 0 to 1, above which it does nothing about nodes that seem lost.
     pub lost_node_share: f64,
     /// How long an agent of a Ready node may be unready or missing before it counts as silent.
     pub silent_agent: Duration,
-    /// Told of every error of the API server's, to be counted with all others of the process.
-    pub api_error: Arc<dyn Fn(&kube::Error) + Send + Sync>,
 }
 
 /// What all duties know.
 #[derive(Clone)]
 struct Context {
-    client: Client,
+    cluster: Cluster,
     identity: Arc<Identity>,
     policy: Arc<ArcSwap<Policy>>,
     options: Options,
     metrics: Metrics,
+    events: Events,
     troubles: Arc<Troubles>,
 }
 
 /// Takes part in the election, and does what the elected agent does while it is this one. Ends when `stop` drains, the
 /// Lease released, so that another agent need not wait for it to run out. Never fails: what goes wrong is logged once
-/// for each kind, counted, and tried again.
+/// for each kind, counted with all other errors of `cluster`, and tried again.
 pub async fn run(
-    client: Client,
+    cluster: Cluster,
     identity: Identity,
     policy: Arc<ArcSwap<Policy>>,
     options: Options,
     metrics: Metrics,
+    events: Events,
     stop: Stop,
 ) {
-    let troubles = Arc::new(Troubles::new(Arc::clone(&options.api_error)));
-    let context = Context { client, identity: Arc::new(identity), policy, options, metrics, troubles };
+    let troubles = Arc::new(Troubles::new(cluster.clone()));
+    let context = Context { cluster, identity: Arc::new(identity), policy, options, metrics, events, troubles };
     let (leading, is_leading) = watch::channel(false);
     let mut candidate = election::Candidate::new(&context, leading);
     tokio::select! {

@@ -28,7 +28,7 @@ use crate::probe::Prober;
 use crate::work::Crew;
 use crate::world::World;
 
-/// How long the end may take: the release of the Lease, and of what is on its way.
+/// How long the end may take: the release of the Lease, and what is on its way.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why the agent does not run.
@@ -87,8 +87,8 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let parts = Parts { config: &config, cluster: &cluster, metrics: &metrics, world: &world, policy: &policy };
     let mut tasks = JoinSet::new();
     let changed = parts.follow(&mut tasks, crew.clone(), gates);
-    parts.reload(&mut tasks, policies, readiness.clone(), events, changed);
-    let elected = parts.elected(elected_metrics, stop.clone());
+    parts.reload(&mut tasks, policies, readiness.clone(), events.clone(), changed);
+    let elected = parts.elected(elected_metrics, events, stop.clone());
 
     let ended = tokio::select! {
         // The first ends by itself when it is asked to stop, the Lease released.
@@ -236,21 +236,17 @@ impl Parts<'_> {
     }
 
     /// Stands for election, but in the namespaced variant.
-    async fn elected(&self, metrics: elected::Metrics, stop: Stop) {
+    async fn elected(&self, metrics: elected::Metrics, events: Events, stop: Stop) {
         if self.config.namespace_only.is_some() {
             return stop.draining().await;
         }
         let identity =
             elected::Identity { pod: self.config.pod.clone(), namespace: self.config.installation.namespace.clone() };
-        let cluster = self.cluster.clone();
-        let options = elected::Options {
-            lost_node_share: self.config.lost_node_share,
-            silent_agent: self.config.silent_agent,
-            api_error: Arc::new(move |error| cluster.note(error)),
-        };
-        let (client, policy) = (self.cluster.client(), Arc::clone(self.policy));
+        let options =
+            elected::Options { lost_node_share: self.config.lost_node_share, silent_agent: self.config.silent_agent };
+        let (cluster, policy) = (self.cluster.clone(), Arc::clone(self.policy));
         // Large, and this future is a part of another.
-        Box::pin(elected::run(client, identity, policy, options, metrics, stop)).await;
+        Box::pin(elected::run(cluster, identity, policy, options, metrics, events, stop)).await;
     }
 }
 

@@ -80,6 +80,6 @@ impl Context {
     }
 
     fn client(&self) -> Client {
-        self.client.clone()
+        self.cluster.client()
     }
 }

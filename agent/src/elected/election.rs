@@ -35,7 +35,7 @@ pub(super) struct Candidate {
 impl Candidate {
     /// `leading` is told when this agent begins to lead and when it no longer does.
     pub(super) fn new(context: &Context, leading: watch::Sender<bool>) -> Self {
-        let leases = Api::namespaced(context.client.clone(), &context.identity.namespace);
+        let leases = Api::namespaced(context.cluster.client(), &context.identity.namespace);
         Self { context: context.clone(), leases, leading, seen: None, until: None }
     }
 

@@ -1,7 +1,5 @@
 //! The whole of it against an API server made by hand, in a time that passes at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use prometheus::{Encoder, Registry, TextEncoder};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -21,31 +19,26 @@ struct Agent {
     registry: Registry,
     line: Line,
     stop: Stop,
-    errors: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
 impl Agent {
     fn start(api: &Api, pod: &str) -> Self {
         let (registry, line, stop) = (Registry::new(), Line::default(), Stop::new());
-        let errors = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&errors);
-        let options = Options {
-            lost_node_share: 0.5,
-            silent_agent: Duration::from_mins(1),
-            api_error: Arc::new(move |_| {
-                counted.fetch_add(1, Ordering::Relaxed);
-            }),
-        };
+        let options = Options { lost_node_share: 0.5, silent_agent: Duration::from_mins(1) };
+        let cluster = Cluster::new(api.client(&line), &registry).unwrap();
+        let metrics = crate::metrics::Metrics::register(&registry, "digest", false).unwrap();
+        let events = Events::begin(cluster.clone(), metrics, pod);
         let task = tokio::spawn(run(
-            api.client(&line),
+            cluster,
             Identity { pod: pod.to_owned(), namespace: SYSTEM.to_owned() },
             Arc::new(ArcSwap::from_pointee(Policy::built_in())),
             options,
             Metrics::register(&registry).unwrap(),
+            events,
             stop.clone(),
         ));
-        Self { registry, line, stop, errors, task }
+        Self { registry, line, stop, task }
     }
 
     /// The value of a metric, with its labels in the name.
@@ -227,7 +220,7 @@ async fn what_is_refused_is_tried_again_and_every_error_is_counted() {
     set_node(&api, 2, "Unknown");
     until("marked", || reason(&api, "there") == "NodeLost").await;
     sleep(Duration::from_mins(1)).await;
-    let errors = agent.errors.load(Ordering::Relaxed);
+    let errors = agent.metric("api_errors_total{class=\"admission\"}");
     assert!((5..=12).contains(&errors), "{errors}");
     api.refuse(None);
     until("out of service", || !serves(&api, "there")).await;
@@ -329,6 +322,8 @@ async fn an_agent_that_does_not_lead_writes_nothing() {
     until("one leads", || one.leads()).await;
     one.line.cut();
     until("one gives up", || !one.leads()).await;
+    let timeouts = "api_errors_total{class=\"timeout\"}";
+    until("what gets no answer is counted", || one.metric(timeouts) > 0).await;
     api.writes();
     set_node(&api, 2, "Unknown");
     api.remove("networkpolicies", "team-a", "cofferdam-sessions");

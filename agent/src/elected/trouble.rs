@@ -1,31 +1,32 @@
 //! What goes wrong again and again is told once.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::runtime::watcher;
+
+use crate::cluster::{Class, Cluster, Failed};
 
 /// What has been told and is not over.
 pub(super) struct Troubles {
     told: Mutex<BTreeSet<(&'static str, String)>>,
-    count: Arc<dyn Fn(&kube::Error) + Send + Sync>,
+    cluster: Cluster,
 }
 
 impl Troubles {
-    /// Nothing yet. `count` is told of every error, the repeated ones too.
-    pub(super) fn new(count: Arc<dyn Fn(&kube::Error) + Send + Sync>) -> Self {
-        Self { told: Mutex::default(), count }
+    /// Nothing yet. Every failure, the repeated ones too, is counted with those of `cluster`.
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self { told: Mutex::default(), cluster }
     }
 
     /// `doing` failed. A log line where that, in this way, is new.
     pub(super) fn failed(&self, doing: &'static str, error: &kube::Error) {
-        (self.count)(error);
-        self.tell(doing, &kind(error));
+        self.tell(doing, Failed::from(error).class, &kind(error));
     }
 
     /// `doing` got no answer in time.
     pub(super) fn timed_out(&self, doing: &'static str) {
-        self.tell(doing, "no answer in time");
+        self.tell(doing, Class::Timeout, "no answer in time");
     }
 
     /// A watch broke; it is begun again by itself.
@@ -37,7 +38,7 @@ impl Troubles {
             // Too old to go on from: the watcher lists anew, and nothing is wrong.
             watcher::Error::WatchError(status) if status.code == 410 => {}
             watcher::Error::WatchError(status) => self.failed(doing, &kube::Error::Api(status)),
-            watcher::Error::NoResourceVersion => self.tell(doing, "an answer without a version"),
+            watcher::Error::NoResourceVersion => self.tell(doing, Class::Other, "an answer without a version"),
         }
     }
 
@@ -46,9 +47,10 @@ impl Troubles {
         self.told().retain(|(told, _)| *told != doing);
     }
 
-    fn tell(&self, doing: &'static str, answer: &str) {
+    fn tell(&self, doing: &'static str, class: Class, answer: &str) {
+        self.cluster.note(class);
         if self.told().insert((doing, answer.to_owned())) {
-            tracing::warn!(doing, answer, "the elected agent cannot do its duty; it goes on trying");
+            tracing::warn!(answer, "{doing} failed; that is told once until it works again");
         }
     }
 
@@ -75,21 +77,31 @@ pub(super) fn is_outdated(error: &kube::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
     use kube::core::Status;
+    use prometheus::{Registry, TextEncoder};
 
     use super::*;
 
-    #[test]
-    fn a_kind_of_trouble_is_told_once_until_it_is_over_and_counted_each_time() {
-        let count = Arc::new(Mutex::new(0));
-        let counted = Arc::clone(&count);
-        let troubles = Troubles::new(Arc::new(move |_| *counted.lock().unwrap() += 1));
+    #[tokio::test]
+    async fn a_kind_of_trouble_is_told_once_until_it_is_over_and_counted_each_time() {
+        let nobody = tower::service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
+        let registry = Registry::new();
+        let troubles = Troubles::new(Cluster::new(Client::new(nobody, "default"), &registry).unwrap());
         let forbidden = kube::Error::Api(Status::failure("pods of \"secret\"", "Forbidden").with_code(403).boxed());
         troubles.failed("listing pods", &forbidden);
         troubles.failed("listing pods", &forbidden);
         troubles.timed_out("listing pods");
         troubles.failed("listing nodes", &forbidden);
-        assert_eq!(*count.lock().unwrap(), 3);
+        let counted = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        for (class, times) in [(Class::Admission, 3), (Class::Timeout, 1)] {
+            let line = format!("api_errors_total{{class=\"{}\"}} {times}\n", class.as_str());
+            assert!(counted.contains(&line), "{line}{counted}");
+        }
         let told: Vec<_> = troubles.told().iter().cloned().collect();
         assert_eq!(
             told,

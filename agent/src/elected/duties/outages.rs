@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use cofferdam_model::keys::{AGENT, MANAGED_BY, NODE_HASH};
 use futures_util::{StreamExt, stream};
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::{Failed, WRITES};
 use crate::desired::node_hash;
-use crate::elected::Context;
 use crate::elected::nodes::Assessment;
 use crate::elected::outage::{Outage, leads_astray, marked, withdrawn};
+use crate::elected::{Context, Identity};
+use crate::events::Tone;
 use crate::report::time;
 
 /// What is new on a node that stays lost is found as often as this.
@@ -45,7 +45,7 @@ pub(super) async fn run(context: &Context, mut told: watch::Receiver<Assessment>
         let assessment = told.borrow_and_update().clone();
         if assessment.is_braked != is_braked {
             is_braked = assessment.is_braked;
-            tell_brake(context, &assessment).await;
+            tell_brake(context, &assessment);
         }
         marked.retain(|node, _| assessment.silent.contains(node));
         let is_fine = round(context, &assessment, &told, &mut marked).await;
@@ -205,33 +205,17 @@ async fn write_all<F: Future<Output = (String, Result<bool, Failed>)>>(
 }
 
 /// An Event on the agent's own pod, since there is no other object that it is about.
-async fn tell_brake(context: &Context, assessment: &Assessment) {
-    let lost = assessment.not_ready_count;
+fn tell_brake(context: &Context, assessment: &Assessment) {
+    let not_ready = assessment.not_ready_count;
     if !assessment.is_braked {
-        tracing::info!(lost, "few enough nodes are lost to do something about them");
+        tracing::info!(not_ready, "few enough nodes are lost to do something about them");
         return;
     }
-    tracing::warn!(lost, "too many nodes seem lost at once, so nothing is done about any of them");
-    let pod = &context.identity.pod;
-    let reporter = Reporter { controller: AGENT.to_owned(), instance: Some(pod.clone()) };
-    let event = Event {
-        type_: EventType::Warning,
-        reason: "TooManyNodesLost".to_owned(),
-        note: Some(format!(
-            "{lost} nodes seem lost at once, more than --lost-node-share allows. That may as well be a fault of the control \
-             plane, so their sessions stay in service. Look at the nodes' conditions."
-        )),
-        action: "LookAfterLostNodes".to_owned(),
-        secondary: None,
-    };
-    let about = ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Pod".to_owned()),
-        name: Some(pod.clone()),
-        namespace: Some(context.identity.namespace.clone()),
-        ..ObjectReference::default()
-    };
-    let recorder = Recorder::new(context.client(), reporter);
-    // The log and the metric say it too.
-    let _ = context.ask("writing an event", recorder.publish(&event, &about)).await;
+    tracing::warn!(not_ready, "too many nodes seem lost at once, so nothing is done about any of them");
+    let note = format!(
+        "{not_ready} nodes are not Ready at once, a larger share than --lost-node-share allows. That may as well be a fault \
+         of the control plane, so sessions stay in service. Look at the nodes' conditions."
+    );
+    let Identity { pod, namespace } = &*context.identity;
+    context.events.tell_of("Pod", namespace, pod, Tone::Warning, "TooManyNodesLost", &note);
 }

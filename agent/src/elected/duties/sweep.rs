@@ -114,7 +114,7 @@ impl<'a> Pages<'a> {
     async fn next(&mut self) -> Result<Option<Vec<Metadata>>, Failed> {
         let page = async {
             let request = self.request.list_metadata(&self.params).map_err(kube::Error::BuildRequest)?;
-            match self.context.client.request::<Page>(request).await {
+            match self.context.client().request::<Page>(request).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
                 answer => answer.map(Some),
             }
