@@ -1,7 +1,7 @@
 //! What the agent watches, and where it goes: into the [`World`].
 //!
-//! Pods and our objects are those of the node alone; of the rest there is one for each namespace or less. So a node's
-//! work does not grow with the cluster.
+//! Pods and our objects are those of the node alone. Of the rest there is one for each namespace or less, which is all of a
+//! node's work that grows with the cluster.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What decides is pure: [`session`], [`layer`], [`desired`](mod@desired), [`plan`](mod@plan),
-//! [`verdict`](mod@verdict), [`report`](mod@report). What does is thin:
+//! [`verdict`](mod@verdict), [`report`](mod@report), about [`objects`] of a few kinds. What does is thin:
 //!
 //! * [`cluster`]: the API server; [`backoff`]: pauses between attempts; [`watch`]: a list, then a watch, for ever; [`informers`]: what is watched;
 //! * [`world`]: what is known of the node; [`ground`]: policy, routing layer, Gateway;

@@ -25,20 +25,20 @@ const STARTUP_SECONDS: [f64; 14] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 /// An apply takes a few milliseconds.
 const PUBLISH_SECONDS: [f64; 11] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0];
 
-/// The stages of a session's start, each measured from the one before.
+/// The stages of a session's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// From the pod's creation until it has a node; in whole seconds, as its time stamps are.
     Scheduled,
-    /// From then until its body is there.
+    /// From the agent's first sight of it until its body is there.
     Body,
-    /// From then until all its containers run.
+    /// From its body, or from the first sight where it was there by then, until all its containers run.
     Running,
     /// From its address until its objects are applied.
     Published,
-    /// From then until the routing layer has taken its routes.
+    /// From the last apply until the routing layer has taken its routes.
     Programmed,
-    /// From the last apply until its address is known to work.
+    /// From the last apply, too, until its address is known to work.
     Reachable,
 }
 
@@ -151,7 +151,7 @@ impl Metrics {
             )?,
             deletions_held: IntCounter::new(
                 "slipped_through_deletions_held_total",
-                "Deletions of such pods that were put off, since their owner makes new ones as fast.",
+                "Deletions of pods that slipped through that were put off, since their owner makes new ones as fast.",
             )?,
             deleted: counters("deleted_pods_total", "Pods that the agent deleted, and why.", &["reason"])?,
             queue: IntGauge::new("queue_depth", "Sessions that wait for their turn.")?,

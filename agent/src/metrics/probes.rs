@@ -25,7 +25,7 @@ impl Probes {
         let wait = Histogram::with_opts(
             HistogramOpts::new(
                 "probe_wait_seconds",
-                "How long probes waited for their turn in the budget, but those of what gave no answer last time.",
+                "How long probes waited for their turn in the budget; not those of targets that gave no answer last time.",
             )
             .buckets(WAIT_SECONDS.to_vec()),
         )?;
