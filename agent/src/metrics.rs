@@ -3,7 +3,8 @@
 //! No series is named for a session, unless that is switched on: labels have values from closed sets alone (cases B154,
 //! B158). A session takes its part out of every gauge when it ends.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cofferdam_policy_file::PolicyMetrics;
@@ -86,23 +87,50 @@ pub struct Metrics {
 pub struct Watches {
     last_event: IntGaugeVec,
     restarts: IntCounterVec,
+    /// How many go on, by resource: one of a new policy may begin before the one that it replaces has ended.
+    going_on: Arc<Mutex<HashMap<&'static str, usize>>>,
+}
+
+/// A watch that goes on. When it is dropped the time of its last event goes too, unless another of its resource goes on: it
+/// would grow old for ever.
+#[derive(Debug)]
+pub struct Watching {
+    of: Watches,
+    resource: &'static str,
 }
 
 impl Watches {
     /// A watch is about to begin; how often it broke off is there from then on, so that a rate sees the first time.
-    pub fn begin(&self, resource: &str) {
+    #[must_use]
+    pub fn begin(&self, resource: &'static str) -> Watching {
         self.restarts.with_label_values(&[resource]);
+        *self.going_on.lock().unwrap_or_else(PoisonError::into_inner).entry(resource).or_default() += 1;
+        Watching { of: self.clone(), resource }
     }
+}
 
+impl Watching {
     /// Something came, if only a sign of life.
-    pub fn event(&self, resource: &str) {
+    pub fn event(&self) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        self.last_event.with_label_values(&[resource]).set(i64::try_from(now).unwrap_or(i64::MAX));
+        self.of.last_event.with_label_values(&[self.resource]).set(i64::try_from(now).unwrap_or(i64::MAX));
     }
 
-    /// A watch broke off, and begins again.
-    pub fn restarted(&self, resource: &str) {
-        self.restarts.with_label_values(&[resource]).inc();
+    /// It broke off, and begins again.
+    pub fn restarted(&self) {
+        self.of.restarts.with_label_values(&[self.resource]).inc();
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let mut going_on = self.of.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(others) = going_on.get_mut(self.resource) else { return };
+        *others -= 1;
+        if *others == 0 {
+            // Where nothing ever came there is none.
+            let _ = self.of.last_event.remove_label_values(&[self.resource]);
+        }
     }
 }
 
@@ -122,6 +150,7 @@ impl Metrics {
                 &["resource"],
             )?,
             restarts: counters("watch_restarts_total", "Watches that broke off and began again.", &["resource"])?,
+            going_on: Arc::default(),
         };
         let metrics = Self {
             tallies: Arc::new(tally::Gauges::register(registry, per_session)?),
@@ -281,8 +310,29 @@ mod tests {
     fn a_watch_that_never_broke_off_is_counted_as_zero_from_its_beginning() {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry, "digest", false).unwrap();
-        metrics.watches.begin("pods");
-        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let _watching = metrics.watches.begin("pods");
+        let text = text(&registry);
         assert!(text.contains("watch_restarts_total{resource=\"pods\"} 0\n"), "{text}");
+    }
+
+    #[test]
+    fn a_watch_that_has_ended_does_not_grow_old() {
+        let registry = Registry::new();
+        let watches = Metrics::register(&registry, "digest", false).unwrap().watches;
+        let is_there = || text(&registry).contains("watch_last_event_timestamp_seconds{resource=\"gateways\"}");
+        let before = watches.begin("gateways");
+        assert!(!is_there(), "nothing was heard yet");
+        before.event();
+        let after = watches.begin("gateways");
+        drop(before);
+        assert!(is_there(), "another goes on");
+        drop(after);
+        assert!(!is_there());
+        watches.begin("gateways").event();
+        assert!(!is_there());
+    }
+
+    fn text(registry: &Registry) -> String {
+        prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::backoff::Backoff;
 use crate::cluster::{Class, Cluster, Failed, Resource, Selection};
-use crate::metrics::Watches;
+use crate::metrics::{Watches, Watching};
 
 mod collected;
 
@@ -61,16 +61,16 @@ pub async fn follow(
     relist: &Notify,
     mut tell: impl FnMut(Change),
 ) {
-    watches.begin(resource.name);
+    let watching = watches.begin(resource.name);
     let mut failures = Failures::default();
     let mut from: Option<String> = None;
     loop {
         let done = match from.take() {
-            None => list(&cluster, &resource, &selection, &watches, &mut tell).await,
+            None => list(&cluster, &resource, &selection, &watching, &mut tell).await,
             Some(version) => {
-                let watching = watch(&cluster, &resource, &selection, &watches, version, &mut failures, &mut tell);
+                let going_on = watch(&cluster, &resource, &selection, &watching, version, &mut failures, &mut tell);
                 tokio::select! {
-                    done = watching => done,
+                    done = going_on => done,
                     () = relist.notified() => Ok(None),
                 }
             }
@@ -86,11 +86,11 @@ pub async fn follow(
             // Self-healing: the list that follows tells what was missed (case B113).
             Err((failed, _)) if failed.class == Class::Expired => {
                 tracing::debug!(resource = resource.name, "the watch is too old, listing anew");
-                watches.restarted(resource.name);
+                watching.restarted();
                 tokio::time::sleep(failures.another().1).await;
             }
             Err((failed, resume)) => {
-                watches.restarted(resource.name);
+                watching.restarted();
                 let (first, pause) = failures.another();
                 if first {
                     tracing::warn!(resource = resource.name, error = %failed, "cannot be watched");
@@ -114,14 +114,14 @@ async fn list(
     cluster: &Cluster,
     resource: &Resource,
     selection: &Selection,
-    watches: &Watches,
+    watching: &Watching,
     tell: &mut impl FnMut(Change),
 ) -> Done {
     tell(Change::Begun);
     let mut next = None;
     loop {
         let page = cluster.list(resource, selection, PAGE, next.as_deref()).await.map_err(|failed| (failed, None))?;
-        watches.event(resource.name);
+        watching.event();
         page.items.into_iter().for_each(|object| tell(Change::Seen(object)));
         next = page.next;
         if next.is_none() {
@@ -136,7 +136,7 @@ async fn watch(
     cluster: &Cluster,
     resource: &Resource,
     selection: &Selection,
-    watches: &Watches,
+    watching: &Watching,
     mut version: String,
     failures: &mut Failures,
     tell: &mut impl FnMut(Change),
@@ -172,7 +172,7 @@ async fn watch(
             }
             Some(Ok(WatchEvent::Bookmark(bookmark))) => {
                 version = bookmark.metadata.resource_version;
-                watches.event(resource.name);
+                watching.event();
                 continue;
             }
             Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => Change::Seen(object),
@@ -183,7 +183,7 @@ async fn watch(
         {
             newer.clone_into(&mut version);
         }
-        watches.event(resource.name);
+        watching.event();
         tell(object);
     }
 }
