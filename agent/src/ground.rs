@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cofferdam_model::policy::{Policy, Routing, RoutingMode};
+use cofferdam_model::policy::{Policy, RoutingMode};
 use cofferdam_runtime::ready::Gate;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use crate::cluster::{Cluster, Resource, Selection};
 use crate::layer::{self, GatewayClass, IngressClass, Layer, LayerError, Surroundings};
@@ -28,11 +28,11 @@ const LOOK_RARELY: Duration = Duration::from_mins(10);
 /// Is told which versions of Gateway API's routes are served, the preferred one first.
 pub type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
 
-/// What is reinstalled is gone for a moment: a layer is given up only when it has been gone for so long.
+/// A layer is given up only when it has been gone for so long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What routes stand on at a moment.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Ground {
     /// Whether all that the layer depends on was asked for; nothing may be concluded before.
     pub is_known: bool,
@@ -40,8 +40,8 @@ pub struct Ground {
     pub policy: Arc<Policy>,
     /// The layer, or why there is none.
     pub layer: Result<Layer, LayerError>,
-    /// How to speak TLS to a gateway; none where the policy's bundle cannot be read.
-    pub tls: Option<Tls>,
+    /// How to speak TLS to a gateway.
+    pub tls: Tls,
     gateway: Parent,
 }
 
@@ -60,7 +60,7 @@ impl Default for Ground {
             is_known: false,
             policy: Arc::new(Policy::built_in()),
             layer: Ok(Layer::Off),
-            tls: None,
+            tls: Tls::new(None),
             gateway: Parent::NotAsked,
         }
     }
@@ -107,7 +107,12 @@ pub async fn keep(
     let sights = Arc::new(Mutex::new(sights));
     let changed = Arc::new(Notify::new());
     let mut tasks = JoinSet::new();
-    let routing = policy.routing().clone();
+    let routing = policy.routing();
+    // Once for each policy, since it takes a while.
+    let tls = Tls::new(routing.probe.ca_bundle.as_deref());
+    if let Some(error) = tls.error() {
+        tracing::warn!(%error, "no address can be probed over TLS");
+    }
     if routing.is_on() {
         tasks.spawn(discover(cluster.clone(), Arc::clone(&sights), Arc::clone(&changed), versions));
         if routing.mode != RoutingMode::Gateway && asks {
@@ -125,56 +130,63 @@ pub async fn keep(
             }
         }
     }
-    let mut gate = gate;
+    let (mut gate, mut gone_since) = (gate, None);
     loop {
-        let ground = seen(&sights, &policy, &routing);
+        let ground = seen(&lock(&sights), &policy, &tls);
         let is_known = ground.is_some();
-        if let Some(Ground { layer: Err(error), .. }) = &ground
-            && let Ok(Layer::Gateway { .. } | Layer::Ingress { .. }) = world.ground.load().layer
-            && let Ok(()) = timeout(PATIENCE, changed.notified()).await
-        {
-            tracing::debug!(%error, "no layer, maybe for a moment");
-            continue;
-        }
-        if let Some(ground) = ground {
-            let before = world.ground.load();
-            if !before.is_known
-                || before.layer != ground.layer
-                || before.gateway != ground.gateway
-                || before.policy != ground.policy
-            {
-                if before.layer != ground.layer {
-                    match &ground.layer {
-                        Ok(layer) => tracing::info!(?layer, "routes are made for"),
-                        Err(error) => tracing::warn!(%error, "no routes are made"),
-                    }
-                }
-                world.ground.store(Arc::new(ground));
-                world.wake_everyone();
-            }
+        let held = ground
+            .as_ref()
+            .and_then(|ground| held_until(&world.ground.load().layer, &ground.layer, &mut gone_since, Instant::now()));
+        if let Some(ground) = ground.filter(|_| held.is_none()) {
+            stand_on(&world, ground);
         }
         if let Some(gate) = gate.take_if(|_| is_known) {
             gate.open();
         }
         tokio::select! {
             () = changed.notified() => {}
+            () = sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => {}
             // One that panicked: begin anew.
             Some(_) = tasks.join_next() => return,
         }
     }
 }
 
-/// The ground as far as it was seen; nothing before all that the layer depends on was asked for.
-fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Option<Ground> {
-    let mut sights = lock(sights);
-    let class = match &sights.gateway {
-        Parent::Read(Some(gateway)) => {
-            let named = gateway["spec"]["gatewayClassName"].as_str();
-            named.and_then(|name| sights.gateway_classes.get(name)).cloned()
+/// Until when the layer of `before` holds, although there is none now; none where it does not. What is reinstalled is gone
+/// for a moment. `gone_since` is kept between one look and the next.
+fn held_until(
+    before: &Result<Layer, LayerError>,
+    now: &Result<Layer, LayerError>,
+    gone_since: &mut Option<Instant>,
+    moment: Instant,
+) -> Option<Instant> {
+    if !matches!((before, now), (Ok(Layer::Gateway { .. } | Layer::Ingress { .. }), Err(_))) {
+        *gone_since = None;
+        return None;
+    }
+    let until = *gone_since.get_or_insert(moment) + PATIENCE;
+    (until > moment).then_some(until)
+}
+
+/// From now on routes stand on this, if it is another ground.
+fn stand_on(world: &World, ground: Ground) {
+    let before = world.ground.load();
+    if **before == ground {
+        return;
+    }
+    if before.layer != ground.layer {
+        match &ground.layer {
+            Ok(layer) => tracing::info!(?layer, "routes are made for"),
+            Err(error) => tracing::warn!(%error, "no routes are made"),
         }
-        Parent::NotAsked | Parent::Unreadable | Parent::Read(None) => None,
-    };
-    sights.surroundings.gateway_class = class;
+    }
+    world.ground.store(Arc::new(ground));
+    world.wake_everyone();
+}
+
+/// The ground as far as it was seen; nothing before all that the layer depends on was asked for.
+fn seen(sights: &Sights, policy: &Arc<Policy>, tls: &Tls) -> Option<Ground> {
+    let routing = policy.routing();
     let waits = routing.is_on()
         && (sights.surroundings.gateway_versions.is_none()
             || (routing.mode != RoutingMode::Gateway && !sights.has_asked_for_classes)
@@ -184,12 +196,18 @@ fn seen(sights: &Mutex<Sights>, policy: &Arc<Policy>, routing: &Routing) -> Opti
     if waits {
         return None;
     }
-    let bundle = routing.probe.ca_bundle.as_deref();
+    let gateway_class = match &sights.gateway {
+        Parent::Read(Some(gateway)) => {
+            let named = gateway["spec"]["gatewayClassName"].as_str();
+            named.and_then(|name| sights.gateway_classes.get(name)).cloned()
+        }
+        Parent::NotAsked | Parent::Unreadable | Parent::Read(None) => None,
+    };
     Some(Ground {
         is_known: true,
         policy: Arc::clone(policy),
-        layer: layer::resolve(routing, &sights.surroundings),
-        tls: Tls::new(bundle).inspect_err(|error| tracing::warn!(%error, "routing.probe.caBundle")).ok(),
+        layer: layer::resolve(routing, &Surroundings { gateway_class, ..sights.surroundings.clone() }),
+        tls: tls.clone(),
         gateway: sights.gateway.clone(),
     })
 }
@@ -352,6 +370,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_layer_is_given_up_when_it_has_been_gone_for_so_long_however_often_somebody_looks() {
+        let layer = Ok(Layer::Ingress { class: "c".to_owned(), tls_secret: None });
+        let none = Err(LayerError::Ambiguous("there is none".to_owned()));
+        let (begin, mut gone_since) = (Instant::now(), None);
+        let mut look = |before, now, seconds| {
+            let until = held_until(before, now, &mut gone_since, begin + Duration::from_secs(seconds));
+            until.map(|until| (until - begin).as_secs())
+        };
+        assert_eq!(look(&layer, &none, 0), Some(15));
+        assert_eq!(look(&layer, &none, 14), Some(15), "a second look begins no second patience");
+        assert_eq!(look(&layer, &none, 15), None);
+        assert_eq!(look(&layer, &layer, 16), None);
+        assert_eq!(look(&layer, &none, 20), Some(35), "it was back");
+        assert_eq!(look(&none, &none, 21), None, "there was none before");
+        assert_eq!(look(&layer, &Ok(Layer::Off), 22), None, "the policy wants none");
+    }
 
     #[test]
     fn of_a_gateway_is_kept_what_is_judged_and_not_what_changes_with_every_route() {

@@ -101,18 +101,18 @@ pub enum Unanswered {
 /// Asks, and waits for the head of the answer until `within` is over.
 pub async fn ask(question: &Question<'_>, within: Duration) -> Result<Answer, Unanswered> {
     let deadline = Instant::now() + within;
+    let tls = question.tls.map(Tls::config).transpose().map_err(Unanswered::Tls)?;
     let addresses = timeout_at(deadline, resolve(question.via)).await.map_err(|_| Unanswered::Unresolved)?;
     let stream = connect(&addresses, deadline).await?;
     // Small writes that wait for an acknowledgement would be measured as the gateway's.
     let _ = stream.set_nodelay(true);
     let answer = async {
-        match question.tls {
+        match tls {
             None => exchange(stream, question).await,
             Some(tls) => {
                 let name = ServerName::try_from(question.host.to_owned()).map_err(|_| Unanswered::NotMade)?;
-                let connector = TlsConnector::from(tls.config());
-                let stream =
-                    connector.connect(name, stream).await.map_err(|error| Unanswered::Tls(tls::why(&error)))?;
+                let stream = TlsConnector::from(tls).connect(name, stream).await;
+                let stream = stream.map_err(|error| Unanswered::Tls(tls::why(&error)))?;
                 exchange(stream, question).await
             }
         }

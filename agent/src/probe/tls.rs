@@ -10,14 +10,15 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// How to speak TLS to a gateway. Clones share it; two that trust the same bundle are equal.
+/// How to speak TLS to a gateway, or why nobody can. Clones share it; two that trust the same bundle are equal.
 ///
 /// Without a CA bundle any certificate is taken: an image without a CA store could verify none, and a gateway's own
 /// test certificate says nothing about a route. Who answers is known by the route's proof, not by the certificate; that
-/// browsers take the certificate is claimed by nobody. With one, chain, dates and name are verified.
+/// browsers take the certificate is claimed by nobody. With one, chain, dates and name are verified. With one that cannot be
+/// used no handshake comes about, which is found out as any other failure of an address is.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    config: Arc<ClientConfig>,
+    config: Result<Arc<ClientConfig>, Arc<TlsError>>,
     ca_bundle: Option<Arc<str>>,
 }
 
@@ -44,29 +45,57 @@ pub enum TlsError {
     Versions(#[source] rustls::Error),
 }
 
+impl TlsError {
+    /// As a clause of its own.
+    fn why(&self) -> &'static str {
+        match self {
+            Self::Pem(_) => "routing.probe.caBundle is not PEM",
+            Self::Empty => "routing.probe.caBundle holds no certificate",
+            Self::Root { .. } => "routing.probe.caBundle holds what is no certificate of an authority",
+            Self::Versions(_) => "no TLS version can be spoken",
+        }
+    }
+}
+
 impl Tls {
     /// Trusts what these PEM certificates have signed; without any, every certificate.
-    pub fn new(ca_bundle: Option<&str>) -> Result<Self, TlsError> {
-        let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(TlsError::Versions)?;
-        let mut config = match ca_bundle {
-            Some(bundle) => builder.with_root_certificates(roots(bundle)?).with_no_client_auth(),
-            None => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-                .with_no_client_auth(),
-        };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        // A resumed session would not show that the certificate has expired since.
-        config.resumption = Resumption::disabled();
-        Ok(Self { config: Arc::new(config), ca_bundle: ca_bundle.map(Arc::from) })
+    #[must_use]
+    pub fn new(ca_bundle: Option<&str>) -> Self {
+        let config = config(ca_bundle).map(Arc::new).map_err(Arc::new);
+        Self { config, ca_bundle: ca_bundle.map(Arc::from) }
     }
 
-    pub(super) fn config(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.config)
+    /// Why no handshake can come about; none where one can.
+    #[must_use]
+    pub fn error(&self) -> Option<&TlsError> {
+        self.config.as_ref().err().map(Arc::as_ref)
     }
+
+    /// What connections are made with.
+    ///
+    /// # Errors
+    /// Why none can be, as a clause of its own.
+    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, &'static str> {
+        self.config.clone().map_err(|error| error.why())
+    }
+}
+
+fn config(ca_bundle: Option<&str>) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Versions)?;
+    let mut config = match ca_bundle {
+        Some(bundle) => builder.with_root_certificates(roots(bundle)?).with_no_client_auth(),
+        None => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // A resumed session would not show that the certificate has expired since.
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }
 
 impl PartialEq for Tls {

@@ -94,7 +94,7 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
     };
     let door = via::door(layer, routing, ground.gateway(), &route.object);
     let tls = match door.as_ref().map(|door| door.scheme) {
-        Some(Scheme::Https) => Some(ground.tls.clone()?),
+        Some(Scheme::Https) => Some(ground.tls.clone()),
         Some(Scheme::Http) | None => None,
     };
     Some(Target {

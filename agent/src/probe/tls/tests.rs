@@ -52,7 +52,7 @@ async fn an_expired_certificate_is_not() {
 #[tokio::test]
 async fn who_speaks_no_tls_is_told_so() {
     let via = Via::from(serve(|_| answer(200, "")).await);
-    let tls = Tls::new(None).unwrap();
+    let tls = Tls::new(None);
     let question = Question { via: &via, tls: Some(&tls), host: HOST, proof: None };
     // The server reads until the end of a head, which never comes: what it does is up to the deadline.
     assert_eq!(ask(&question, Duration::from_millis(300)).await, Err(Unanswered::TimedOut));
@@ -75,20 +75,27 @@ async fn who_speaks_no_tls_is_told_so() {
 async fn who_hangs_up_on_the_handshake_is_told_so() {
     let (listener, address) = listen().await;
     tokio::spawn(async move { drop(listener.accept().await.unwrap()) });
-    let tls = Tls::new(None).unwrap();
+    let tls = Tls::new(None);
     let question = Question { via: &Via::from(address), tls: Some(&tls), host: HOST, proof: None };
     let why = "the gateway closes the connection during the handshake";
     assert_eq!(ask(&question, WITHIN).await, Err(Unanswered::Tls(why)));
 }
 
-#[test]
-fn a_bundle_that_holds_no_certificates_is_an_error() {
-    assert!(matches!(Tls::new(Some("")), Err(TlsError::Empty)));
-    assert!(matches!(Tls::new(Some("no PEM at all")), Err(TlsError::Empty)));
+#[tokio::test]
+async fn a_bundle_that_holds_no_certificates_is_an_error() {
+    let error = |bundle: &str| Tls::new(Some(bundle)).error().map(ToString::to_string);
+    assert_eq!(error("").as_deref(), Some("routing.probe.caBundle holds no certificate"));
+    assert_eq!(error("no PEM at all"), error(""));
     let no_base64 = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
-    assert!(matches!(Tls::new(Some(no_base64)), Err(TlsError::Pem(_))));
+    assert_eq!(error(no_base64).as_deref(), Some("routing.probe.caBundle is not PEM"));
     let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    assert!(matches!(Tls::new(Some(no_certificate)), Err(TlsError::Root { position: 1, .. })));
+    let first = "certificate 1 of routing.probe.caBundle cannot be used";
+    assert_eq!(error(no_certificate).as_deref(), Some(first));
+    let nobody = Via::from(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
+    let tls = Tls::new(Some(no_certificate));
+    let asked = ask(&Question { via: &nobody, tls: Some(&tls), host: HOST, proof: None }, WITHIN).await;
+    let why = "routing.probe.caBundle holds what is no certificate of an authority";
+    assert_eq!(asked, Err(Unanswered::Tls(why)), "it is told without asking anybody");
 }
 
 #[test]
@@ -96,7 +103,7 @@ fn a_policy_that_is_read_again_changes_nothing() {
     let bundles = [None, Some(bundle(&Authority::new().unwrap())), Some(bundle(&Authority::new().unwrap()))];
     for (index, one) in bundles.iter().enumerate() {
         for (other_index, other) in bundles.iter().enumerate() {
-            let (one, other) = (Tls::new(one.as_deref()).unwrap(), Tls::new(other.as_deref()).unwrap());
+            let (one, other) = (Tls::new(one.as_deref()), Tls::new(other.as_deref()));
             assert_eq!(one == other, index == other_index);
         }
     }
@@ -106,7 +113,7 @@ fn a_policy_that_is_read_again_changes_nothing() {
 async fn asked(certificate: &Issued, ca_bundle: Option<&str>) -> Result<u16, Unanswered> {
     let via = Via::from(serve_tls(|_| answer(204, ""), server(certificate)).await);
     assert!(matches!(via.host, ProbeHost::Address(_)));
-    let tls = Tls::new(ca_bundle).unwrap();
+    let tls = Tls::new(ca_bundle);
     ask(&Question { via: &via, tls: Some(&tls), host: HOST, proof: None }, WITHIN).await.map(|answer| answer.status)
 }
 
