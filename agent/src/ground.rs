@@ -246,7 +246,7 @@ fn ingress_classes(
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
     let mut classes: Collected<IngressClass> = Collected::default();
     collect(tasks, cluster, watches, resource, Selection::default(), move |change| {
-        let is_unreadable = matches!(change, Change::Unreadable(_));
+        let is_unreadable = matches!(change, Change::Unreadable);
         let is_other = classes.take(change, |object| (name(&object), ingress_class(&object)));
         if !is_unreadable && !is_other {
             return;
@@ -273,7 +273,7 @@ fn gateways(
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
     let mut gateways: Collected<Value> = Collected::default();
     collect(tasks, cluster, watches, gateway_api("gateways"), selection, move |change| {
-        if matches!(change, Change::Unreadable(_)) {
+        if matches!(change, Change::Unreadable) {
             let mut sights = lock(&sights);
             // What was read stays: a connection that broke says nothing of the Gateway.
             if sights.gateway == Parent::NotAsked {
@@ -297,7 +297,7 @@ fn gateway_classes(
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
     let mut classes: Collected<GatewayClass> = Collected::default();
     collect(tasks, cluster, watches, gateway_api("gatewayclasses"), Selection::default(), move |change| {
-        let is_unreadable = matches!(change, Change::Unreadable(_));
+        let is_unreadable = matches!(change, Change::Unreadable);
         if !classes.take(change, |object| (name(&object), gateway_class(&object))) && !is_unreadable {
             return;
         }

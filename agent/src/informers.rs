@@ -3,8 +3,8 @@
 //! Pods and our objects are those of the node alone. Of the rest there is one for each namespace or less, which is all of a
 //! node's work that grows with the cluster.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use cofferdam_model::keys;
@@ -20,6 +20,10 @@ use crate::objects::{Kind, resource};
 use crate::session::{Membership, Phase, Seen};
 use crate::watch::{Change, follow};
 use crate::world::World;
+
+mod namespaces;
+
+pub use namespaces::Namespaces;
 
 /// What the watches share.
 #[derive(Clone)]
@@ -79,7 +83,7 @@ impl Informers {
                     gate.open();
                 }
             }
-            Change::Unreadable(_) | Change::Readable => {}
+            Change::Unreadable | Change::Readable => {}
         })
         .await;
     }
@@ -101,7 +105,7 @@ impl Informers {
                 world.readable(kind, true);
                 drop(listed.take());
             }
-            Change::Unreadable(_) => world.readable(kind, false),
+            Change::Unreadable => world.readable(kind, false),
             Change::Readable => world.readable(kind, true),
         })
         .await;
@@ -126,7 +130,7 @@ impl Informers {
                     namespaces.only(&seen);
                     ready.notify_one();
                 }
-                Change::Unreadable(_) | Change::Readable => {}
+                Change::Unreadable | Change::Readable => {}
             }
         })
         .await;
@@ -153,7 +157,7 @@ impl Informers {
                 }
                 Change::Gone(object) => world.protected(&namespace(&object), false),
                 Change::Listed => world.only_protected(&seen),
-                Change::Unreadable(_) | Change::Readable => {}
+                Change::Unreadable | Change::Readable => {}
             }
         })
         .await;
@@ -188,80 +192,6 @@ fn seen(world: &World, node: &str, kind: Kind, object: &Value) {
     }
 }
 
-/// What the namespaces are to us, and which of them have pods on the node that are no sessions now.
-#[derive(Debug)]
-pub struct Namespaces {
-    known: Mutex<HashMap<String, Membership>>,
-    passed_by: Mutex<HashMap<String, HashSet<String>>>,
-    exempt: Vec<String>,
-    /// What a namespace is that was not seen.
-    otherwise: Membership,
-}
-
-impl Namespaces {
-    /// Those of a cluster, Cofferdam itself being in `system`. With `only`, of which every pod is a session, the label of
-    /// no namespace can be read.
-    #[must_use]
-    pub fn new(system: &str, only: Option<&str>) -> Self {
-        Self {
-            known: Mutex::default(),
-            passed_by: Mutex::default(),
-            exempt: vec![system.to_owned(), keys::KUBE_SYSTEM.to_owned()],
-            otherwise: if only.is_some() { Membership::Enforced } else { Membership::Other },
-        }
-    }
-
-    /// What a namespace is to us.
-    #[must_use]
-    pub fn of(&self, namespace: &str) -> Membership {
-        if self.exempt.iter().any(|exempt| exempt == namespace) {
-            return Membership::Exempt;
-        }
-        lock(&self.known).get(namespace).copied().unwrap_or(self.otherwise)
-    }
-
-    /// A namespace is this now: whether pods of the node have to be read again.
-    fn set(&self, namespace: &str, membership: Membership) -> bool {
-        let before = self.of(namespace);
-        lock(&self.known).insert(namespace.to_owned(), membership);
-        let had = before != membership && self.of(namespace) == membership;
-        // Whoever was a session there may be none any more, and whoever was passed by may be one.
-        had && (before == Membership::Enforced
-            || membership == Membership::Exempt
-            || lock(&self.passed_by).contains_key(namespace))
-    }
-
-    fn remove(&self, namespace: &str) {
-        lock(&self.known).remove(namespace);
-    }
-
-    fn only(&self, namespaces: &HashSet<String>) {
-        lock(&self.known).retain(|namespace, _| namespaces.contains(namespace));
-    }
-
-    fn begin(&self) {
-        lock(&self.passed_by).clear();
-    }
-
-    fn passed_by(&self, namespace: &str, uid: &str) {
-        lock(&self.passed_by).entry(namespace.to_owned()).or_default().insert(uid.to_owned());
-    }
-
-    fn forget(&self, namespace: &str, uid: &str) {
-        let mut passed_by = lock(&self.passed_by);
-        if let Some(pods) = passed_by.get_mut(namespace) {
-            pods.remove(uid);
-            if pods.is_empty() {
-                passed_by.remove(namespace);
-            }
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -288,27 +218,5 @@ mod tests {
             seen(&world, "node-1", Kind::Service, &service("5", &json!("node-1")));
             assert_eq!(known(), 1);
         }
-    }
-
-    #[test]
-    fn pods_are_read_again_only_where_it_makes_a_difference() {
-        let namespaces = Namespaces::new("cofferdam-system", None);
-        assert_eq!(namespaces.of("a"), Membership::Other);
-        assert!(!namespaces.set("a", Membership::Enforced), "no pod of it was seen");
-        assert!(!namespaces.set("a", Membership::Enforced));
-        namespaces.passed_by("b", "uid");
-        assert!(namespaces.set("b", Membership::Enforced), "a pod of it was passed by");
-        assert!(namespaces.set("b", Membership::Other), "its pods are sessions no more");
-        namespaces.forget("b", "uid");
-        assert!(namespaces.set("b", Membership::Exempt), "its labelled pods are sessions no more");
-        assert!(!namespaces.set("b", Membership::Other), "there is none");
-        assert!(!namespaces.set("kube-system", Membership::Enforced), "it is exempt whatever its label");
-        assert_eq!(namespaces.of("kube-system"), Membership::Exempt);
-    }
-
-    #[test]
-    fn in_the_namespaced_variant_every_pod_of_the_namespace_is_a_session() {
-        let namespaces = Namespaces::new("cofferdam-system", Some("sessions"));
-        assert_eq!(namespaces.of("sessions"), Membership::Enforced);
     }
 }

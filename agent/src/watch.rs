@@ -47,7 +47,7 @@ pub enum Change {
     /// An object is gone; it as it last was.
     Gone(Value),
     /// Nothing can be read, and what is known gets old.
-    Unreadable(Class),
+    Unreadable,
     /// It can be read again.
     Readable,
 }
@@ -98,7 +98,7 @@ pub async fn follow(
                 // A connection that broke is nothing; one that does not come back is.
                 if resume.is_none() || !first {
                     failures.is_told = true;
-                    tell(Change::Unreadable(failed.class));
+                    tell(Change::Unreadable);
                 }
                 from = resume;
                 tokio::time::sleep(pause).await;

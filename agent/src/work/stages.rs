@@ -47,8 +47,9 @@ impl Stages {
     /// All its objects are there, as the API server has just answered.
     pub(super) fn published(&mut self, metrics: &Metrics) {
         if let (Some(addressed), None, true) = (self.addressed, self.published, self.is_start()) {
-            metrics.published(addressed.elapsed());
-            metrics.stage(Stage::Published, addressed.elapsed());
+            let took = addressed.elapsed();
+            metrics.published(took);
+            metrics.stage(Stage::Published, took);
         }
         self.published.get_or_insert_with(Instant::now);
     }
