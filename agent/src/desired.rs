@@ -2,6 +2,7 @@
 
 use cofferdam_model::host::host;
 use cofferdam_model::policy::Routing;
+use cofferdam_model::ports::Ports;
 use serde_json::Value;
 
 use crate::layer::Layer;
@@ -37,19 +38,20 @@ pub struct Wanted {
 }
 
 /// The objects that a session ought to have, the Service first. Nothing for a session that is not published: one that
-/// slipped through, has no id or no ports, whose ports cannot be read, has no address, or is finished or being deleted.
+/// slipped through, has no id, no ports or no address, or is finished or being deleted.
 ///
-/// `node` is the name of the node. `proof` is the one of that port's route, so that it stays the same while the route
+/// `ports` are those to publish now, which may be others than it asks for. `node` is the name of the node. `proof` is the one of that port's route, so that it stays the same while the route
 /// lives; it is asked for only where the layer can hold one.
 #[must_use]
 pub fn desired(
     session: &Session,
+    ports: &Ports,
     layer: &Layer,
     routing: &Routing,
     node: &str,
     proof: &dyn Fn(u16) -> Proof,
 ) -> Vec<Wanted> {
-    let (Some(id), Some(address), Ok(ports)) = (&session.id, session.address, &session.ports) else {
+    let (Some(id), Some(address)) = (&session.id, session.address) else {
         return Vec::new();
     };
     if ports.is_empty() || !session.is_publishable() {

@@ -95,6 +95,9 @@ impl Informers {
         let mut listed = listed;
         let node = self.node.clone();
         let world = Arc::clone(&self.world);
+        if kind == Kind::HttpRoute {
+            world.routes_watched(version);
+        }
         let mut round = 0;
         self.follow(resource(kind, version), selection, &Notify::new(), move |change| match change {
             Change::Begun => round = world.objects_begin(),

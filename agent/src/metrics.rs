@@ -16,6 +16,7 @@ use prometheus::{
 mod probes;
 mod tally;
 
+use crate::objects::Kind;
 use crate::probe::Record;
 
 pub use tally::{PortState, SessionState, Tally};
@@ -100,7 +101,8 @@ pub struct Watching {
 }
 
 impl Watches {
-    /// A watch is about to begin; how often it broke off is there from then on, so that a rate sees the first time.
+    /// A watch is about to begin, and goes on until what is given is dropped; how often it broke off is there from then on,
+    /// so that a rate sees the first time.
     #[must_use]
     pub fn begin(&self, resource: &'static str) -> Watching {
         self.restarts.with_label_values(&[resource]);
@@ -217,7 +219,7 @@ impl Metrics {
         for outcome in ["sent", "failed", "dropped"] {
             self.events.with_label_values(&[outcome]);
         }
-        for resource in ["services", "endpointslices", "httproutes", "ingresses"] {
+        for resource in Kind::ALL.map(Kind::plural) {
             self.replaced.with_label_values(&[resource]);
             for verb in ["create", "apply", "delete"] {
                 self.applies.with_label_values(&[resource, verb]);

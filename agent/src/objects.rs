@@ -20,6 +20,28 @@ pub enum Kind {
     Ingress,
 }
 
+impl Kind {
+    /// Each of them; routes come last.
+    pub const ALL: [Self; 4] = [Self::Service, Self::EndpointSlice, Self::HttpRoute, Self::Ingress];
+
+    /// As the API server's paths, metrics and kubectl name it.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Service => "services",
+            Self::EndpointSlice => "endpointslices",
+            Self::HttpRoute => "httproutes",
+            Self::Ingress => "ingresses",
+        }
+    }
+
+    /// Whether it leads to a session's Service from outside.
+    #[must_use]
+    pub fn is_route(self) -> bool {
+        matches!(self, Self::HttpRoute | Self::Ingress)
+    }
+}
+
 /// An object as the API server has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
@@ -59,11 +81,12 @@ pub fn id_of(kind: Kind, name: &str) -> Option<&str> {
 /// What the API server calls a kind; `version` is the one of Gateway API's routes that is served.
 #[must_use]
 pub fn resource(kind: Kind, version: &str) -> Resource {
+    let of = |group_version: &str| Resource::of(kind.plural(), group_version);
     match kind {
-        Kind::Service => Resource::core("services"),
-        Kind::EndpointSlice => Resource::of("endpointslices", "discovery.k8s.io/v1"),
-        Kind::HttpRoute => Resource::of("httproutes", &format!("{GATEWAY_GROUP}/{version}")),
-        Kind::Ingress => Resource::of("ingresses", "networking.k8s.io/v1"),
+        Kind::Service => Resource::core(kind.plural()),
+        Kind::EndpointSlice => of("discovery.k8s.io/v1"),
+        Kind::HttpRoute => of(&format!("{GATEWAY_GROUP}/{version}")),
+        Kind::Ingress => of("networking.k8s.io/v1"),
     }
 }
 

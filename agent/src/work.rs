@@ -171,12 +171,13 @@ impl Work {
         }
         let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
         // With what was just written: the route is probed at once.
-        let snapshot = self.crew.world.snapshot(&self.uid)?;
-        let aims = probing::aims(&snapshot, &ground, &self.publisher);
+        let after = if self.publisher.has_written() { Some(self.crew.world.snapshot(&self.uid)?) } else { None };
+        let snapshot = after.as_ref().unwrap_or(snapshot);
+        let aims = probing::aims(snapshot, &ground, &self.publisher);
         self.probes.set(&self.crew.prober, ground.policy.routing().failures, &aims);
         let found = self.probes.seen();
         let (report, told) =
-            self.teller.tell(&self.crew, &snapshot, &ground, &self.publisher, found, &mut self.tally).await;
+            self.teller.tell(&self.crew, snapshot, &ground, &self.publisher, found, &mut self.tally).await;
         self.stages.told(&report, &self.crew.metrics);
         self.teller.newly_programmed().for_each(|port| self.probes.hurry(port));
         [published, told, self.ending.next(&snapshot.seen, &ground.policy)].into_iter().flatten().min()

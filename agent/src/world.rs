@@ -41,6 +41,8 @@ struct State {
     unreadable: HashSet<Kind>,
     /// Whether `HTTPRoutes` were listed once, or could not be.
     are_routes_known: bool,
+    /// The version of Gateway API that `HTTPRoutes` are watched at; none while they are not.
+    route_version: Option<Arc<str>>,
     /// Whether the node is Ready; until it was seen, it is taken for that.
     is_node_lost: bool,
     /// Counts lists, so that what a list did not show can be told.
@@ -70,6 +72,8 @@ pub struct Snapshot {
     pub unreadable: HashSet<Kind>,
     /// Whether `HTTPRoutes` were listed, or could not be: before, those that are there seem missing.
     pub are_routes_known: bool,
+    /// The version of Gateway API that `HTTPRoutes` are watched at; none while they are not.
+    pub route_version: Option<Arc<str>>,
     /// What wakes the work on it.
     pub wake: Arc<Notify>,
     /// Whether the node is lost, so that the elected agent speaks for its sessions.
@@ -95,10 +99,20 @@ impl World {
         let kept: Vec<_> = kept.into_iter().flatten().map(|(name, kept)| (name.clone(), kept.clone())).collect();
         let is_protected = state.protected.contains(&session.namespace);
         let (unreadable, is_node_lost) = (state.unreadable.clone(), state.is_node_lost);
-        let are_routes_known = state.are_routes_known;
+        let (are_routes_known, route_version) = (state.are_routes_known, state.route_version.clone());
         drop(state);
         let live = kept.into_iter().map(|((kind, name), kept)| kept.live(kind, name)).collect();
-        Some(Snapshot { seen, start, live, is_protected, unreadable, are_routes_known, wake, is_node_lost })
+        Some(Snapshot {
+            seen,
+            start,
+            live,
+            is_protected,
+            unreadable,
+            are_routes_known,
+            route_version,
+            wake,
+            is_node_lost,
+        })
     }
 
     /// Whether the pod of that uid is known, and live.
@@ -218,6 +232,11 @@ impl World {
         for id in &touched {
             state.wake_all_of(id);
         }
+    }
+
+    /// `HTTPRoutes` are watched at this version of Gateway API.
+    pub fn routes_watched(&self, version: &str) {
+        self.state().route_version = Some(version.into());
     }
 
     /// Whether objects of a kind can be read.

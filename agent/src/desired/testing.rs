@@ -56,5 +56,6 @@ pub(crate) fn proof(port: u16) -> Proof {
 
 /// What the session ought to have.
 pub(crate) fn objects(session: &Session, layer: &Layer) -> Vec<Wanted> {
-    desired(session, layer, &routing(), NODE, &proof)
+    let ports = session.ports.clone().unwrap_or_default();
+    desired(session, &ports, layer, &routing(), NODE, &proof)
 }

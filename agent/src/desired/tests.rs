@@ -125,7 +125,9 @@ fn a_session_behind_a_gateway_has_a_service_a_slice_and_a_route_for_each_tcp_por
 #[test]
 fn without_a_proof_a_route_has_one_rule_and_no_secret_is_asked_for() {
     let ask = |port: u16| -> Proof { panic!("asked for the proof of {port}") };
-    let wanted = desired(&session("3000"), &gateway(false), &routing(), NODE, &ask);
+    let session = session("3000");
+    let ports = session.ports.clone().unwrap();
+    let wanted = desired(&session, &ports, &gateway(false), &routing(), NODE, &ask);
     let rules = wanted[2].object["spec"]["rules"].as_array().map(Vec::len);
     assert_eq!(rules, Some(1));
     assert_eq!(wanted[2].object["spec"]["rules"][0].get("filters"), None);
@@ -235,7 +237,7 @@ fn b115_b119_names_and_labels_of_the_longest_session_fit() {
     longest.namespace = "n".repeat(63);
     let node = format!("{}.example.com", "node-".repeat(40));
     for layer in [gateway(true), ingress()] {
-        for wanted in desired(&longest, &layer, &routing(), &node, &proof) {
+        for wanted in desired(&longest, longest.ports.as_ref().unwrap(), &layer, &routing(), &node, &proof) {
             assert!(wanted.name.len() <= 63 && wanted.name.starts_with(|c: char| c.is_ascii_lowercase()));
             let labels = wanted.object["metadata"]["labels"].as_object().cloned().unwrap_or_default();
             assert!(labels.values().all(|value| value.as_str().is_some_and(|value| value.len() <= 63)), "{labels:?}");

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use cofferdam_model::policy::NetworkMode;
+use cofferdam_model::ports::Ports;
 use k8s_openapi::jiff::Timestamp;
 
 use super::Crew;
@@ -16,7 +17,7 @@ use crate::cluster::{Class, Failed};
 use crate::desired::{Proof, Wanted, desired};
 use crate::ground::Ground;
 use crate::layer::Layer;
-use crate::objects::{Kind, Live, name, resource, route_name};
+use crate::objects::{Kind, Live, name, route_name};
 use crate::plan::{Claim, claim};
 use crate::report::Hindrance;
 use crate::session::Session;
@@ -53,6 +54,8 @@ pub(super) struct Publisher {
     refused: HashSet<Slot>,
     not_before: Option<Instant>,
     is_published: bool,
+    /// Whether the last attempt wrote an object.
+    has_written: bool,
     was_told: bool,
 }
 
@@ -97,6 +100,7 @@ impl Default for Publisher {
             refused: HashSet::new(),
             not_before: None,
             is_published: false,
+            has_written: false,
             was_told: false,
         }
     }
@@ -111,8 +115,11 @@ impl Publisher {
         ground: &Ground,
         stages: &mut Stages,
     ) -> Option<Instant> {
-        let (ports, more_at) = self.wish.take_up(&snapshot.seen.session.ports, Instant::now());
-        let session = &Session { ports, ..snapshot.seen.session.clone() };
+        self.has_written = false;
+        let session = &snapshot.seen.session;
+        let (ports, more_at) = self.wish.take_up(&session.ports, Instant::now());
+        // A list that cannot be read asks for nothing.
+        let ports = &ports.unwrap_or_default();
         let layer = match &ground.layer {
             Ok(layer) => layer,
             // What is not to be published at all goes, whatever the layer.
@@ -123,7 +130,7 @@ impl Publisher {
                 return None;
             }
         };
-        if !self.prepare_proofs(session, &snapshot.live) {
+        if !self.prepare_proofs(session, ports, &snapshot.live) {
             self.hindrance = Some(Hindrance::PublishFailed("the system gives no random numbers".to_owned()));
             return Some(Instant::now() + LONGEST_PAUSE);
         }
@@ -131,7 +138,7 @@ impl Publisher {
         // Every TCP port has one; the API server would refuse an empty one.
         let nothing = || Proof { probe: String::new(), proof: String::new() };
         let proof = |port: u16| proofs.get(&port).cloned().unwrap_or_else(nothing);
-        let wanted = desired(session, layer, ground.policy.routing(), &crew.node, &proof);
+        let wanted = desired(session, ports, layer, ground.policy.routing(), &crew.node, &proof);
         let is_managed = ground.policy.network().mode == NetworkMode::Managed;
         if !wanted.is_empty() && is_managed && !snapshot.is_protected && !has_claim(session, &snapshot.live) {
             self.hindrance = Some(Hindrance::WaitingForNetworkPolicy);
@@ -139,7 +146,8 @@ impl Publisher {
         }
         let version = match layer {
             Layer::Gateway { version, .. } => version.as_str(),
-            Layer::Off | Layer::Ingress { .. } => "v1",
+            // Routes may be left from before.
+            Layer::Off | Layer::Ingress { .. } => snapshot.route_version.as_deref().unwrap_or("v1"),
         };
         let mut attempt = self.carry_out(crew, snapshot, session, version, &wanted).await;
         if let Some(due) = more_at {
@@ -176,6 +184,11 @@ impl Publisher {
     /// What keeps the session from being published.
     pub(super) fn hindrance(&self) -> Option<Hindrance> {
         self.hindrance.clone()
+    }
+
+    /// Whether the last attempt wrote an object, so that what is known is another now.
+    pub(super) fn has_written(&self) -> bool {
+        self.has_written
     }
 
     /// Whether all objects are there.
@@ -221,8 +234,8 @@ impl Publisher {
     }
 
     /// Whether every TCP port has a proof: the one of its route, or a new one.
-    fn prepare_proofs(&mut self, session: &Session, live: &[Live]) -> bool {
-        let (Ok(ports), Some(id)) = (&session.ports, &session.id) else { return true };
+    fn prepare_proofs(&mut self, session: &Session, ports: &Ports, live: &[Live]) -> bool {
+        let Some(id) = &session.id else { return true };
         self.proofs.retain(|port, _| ports.tcp().any(|tcp| tcp == *port));
         // Ports come and go; what was written for those that are gone is of no more use.
         let names: Vec<String> = ports.tcp().map(|port| route_name(id.as_str(), port)).collect();
@@ -245,14 +258,9 @@ impl Publisher {
     }
 }
 
-/// A kind in the API server's paths.
-fn resource_of(kind: Kind) -> &'static str {
-    resource(kind, "").name
-}
-
 /// As kubectl takes it.
 fn named((kind, name): &Slot) -> String {
-    format!("{}/{name}", resource_of(*kind))
+    format!("{}/{name}", kind.plural())
 }
 
 fn slot(wanted: &Wanted) -> Slot {
@@ -260,7 +268,7 @@ fn slot(wanted: &Wanted) -> Slot {
 }
 
 /// What is wanted, in short.
-fn wish(wanted: &Wanted) -> u64 {
+fn digest(wanted: &Wanted) -> u64 {
     let mut hasher = DefaultHasher::new();
     wanted.object.to_string().hash(&mut hasher);
     hasher.finish()

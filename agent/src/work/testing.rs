@@ -19,7 +19,7 @@ use crate::desired::testing::NODE;
 use crate::events::Events;
 use crate::ground::Ground;
 use crate::metrics::Metrics;
-use crate::objects::{Kind, Live, resource};
+use crate::objects::{Kind, Live};
 use crate::probe::Prober;
 use crate::session::{Progress, Seen, Session};
 use crate::world::{Snapshot, Start, World};
@@ -39,6 +39,8 @@ struct State {
     refused: BTreeSet<String>,
     /// An annotation that a webhook writes into everything.
     annotated: Option<String>,
+    /// What begins the paths of a version that is not served.
+    unserved: Option<&'static str>,
     version: u64,
 }
 
@@ -83,6 +85,11 @@ impl Api {
         self.state().refused.insert(write.to_owned());
     }
 
+    /// What has a path that begins so is served no more.
+    pub(super) fn unserve(&self, prefix: &'static str) {
+        self.state().unserved = Some(prefix);
+    }
+
     /// From now on each write has this annotation added to it.
     pub(super) fn annotate(&self, key: &str) {
         self.state().annotated = Some(key.to_owned());
@@ -108,10 +115,9 @@ impl Api {
 
     /// What the agent knows: all that is there.
     pub(super) fn snapshot(&self, session: &Session) -> Snapshot {
-        let kinds = [Kind::Service, Kind::EndpointSlice, Kind::HttpRoute, Kind::Ingress];
         let state = self.state();
         let live = state.objects.iter().filter_map(|((plural, name), object)| {
-            let kind = kinds.into_iter().find(|kind| resource(*kind, "v1").name == plural)?;
+            let kind = Kind::ALL.into_iter().find(|kind| kind.plural() == plural)?;
             let uid = object["metadata"]["uid"].as_str()?.to_owned();
             Some(Live { kind, name: name.clone(), uid, object: object.clone() })
         });
@@ -123,6 +129,7 @@ impl Api {
             is_protected: true,
             unreadable: std::collections::HashSet::new(),
             are_routes_known: true,
+            route_version: None,
             wake: Arc::new(Notify::new()),
             is_node_lost: false,
         }
@@ -134,6 +141,9 @@ impl Api {
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
+        if self.state().unserved.is_some_and(|prefix| parts.uri.path().starts_with(prefix)) {
+            return failure(404, "NotFound");
+        }
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or_default();
         let path: Vec<&str> = parts.uri.path().split('/').skip_while(|part| *part != "namespaces").skip(2).collect();
         let name = path.get(1).copied().or(body["metadata"]["name"].as_str()).unwrap_or_default();

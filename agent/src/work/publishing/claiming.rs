@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cofferdam_model::keys;
+use cofferdam_model::{is_object_name, keys};
 use serde_json::Value;
 
 use super::{Attempt, named, slot};
@@ -58,8 +58,8 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             // else may.
             Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(taken(ANOTHER)),
             Claim::Nobody { service } => service,
-            // It would become a part of a path.
-            Claim::Of { name, .. } if !is_name(&name) => {
+            // Owners' names are not looked at by the API server, and it would become a part of a path.
+            Claim::Of { name, .. } if !is_object_name(&name) => {
                 return Err(in_the_way(Hindrance::NameTaken, FOREIGN));
             }
             Claim::Of { name, uid, service } => {
@@ -88,11 +88,6 @@ fn in_the_way(hindrance: Hindrance, pause: Duration) -> Attempt {
 /// Whether its own agent will take it away, which others may not.
 fn is_of_another_node(service: &Value, node: &str) -> bool {
     service["metadata"]["annotations"][keys::NODE].as_str().is_some_and(|its| its != node)
-}
-
-/// Whether a pod can have that name: owners' names are not looked at by the API server.
-fn is_name(name: &str) -> bool {
-    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
 }
 
 /// Whether that very pod is there and neither finished nor being deleted.

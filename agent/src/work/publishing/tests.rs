@@ -200,3 +200,26 @@ async fn of_a_session_that_is_released_nothing_stays() {
         ["DELETE httproutes/s-2abc-3000", "DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]
     );
 }
+
+#[tokio::test]
+async fn routes_that_are_left_when_routing_is_off_are_deleted_at_the_version_that_is_served() {
+    let mut scene = Scene::published("3000", &gateway(true)).await;
+    scene.api.unserve("/apis/gateway.networking.k8s.io/v1/");
+    let mut snapshot = scene.api.snapshot(&scene.session);
+    snapshot.route_version = Some("v1beta1".into());
+    scene.publisher.publish(&scene.crew, &snapshot, &Ground::default(), &mut Stages::default()).await;
+    assert_eq!(scene.api.asked(), ["DELETE httproutes/s-2abc-3000"]);
+    assert!(!scene.publisher.has_written(), "nothing is known that was not known before");
+}
+
+#[tokio::test]
+async fn an_owner_that_no_pod_can_be_is_not_asked_for() {
+    for name in ["", "..", "a/b", "A"] {
+        let mut scene = Scene::published("3000", &gateway(true)).await;
+        scene.api.edit("services/s-2abc", |service| {
+            service["metadata"]["ownerReferences"] = json!([{"kind": "Pod", "name": name, "uid": "other"}]);
+        });
+        assert_eq!(scene.hindrance().await, Some(Hindrance::NameTaken), "{name}");
+        assert_eq!(scene.api.asked(), ["POST services/s-2abc"], "{name}");
+    }
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::{Attempt, Publisher, Slot, claiming, named, resource_of, slot, wish};
+use super::{Attempt, Publisher, Slot, claiming, digest, named, slot};
 use crate::cluster::Failed;
 use crate::desired::Wanted;
 use crate::events::Tone;
@@ -74,7 +74,7 @@ impl Publisher {
                 Some(Flaw::Field(_)) => writes.push(Step::Apply(service)),
             }
             if !std::mem::replace(&mut self.was_told, true) {
-                let routes = wanted.iter().filter(|wanted| wanted.kind >= Kind::HttpRoute).count();
+                let routes = wanted.iter().filter(|wanted| wanted.kind.is_route()).count();
                 let s = if routes == 1 { "" } else { "s" };
                 let note = format!("Service {name} is made, with its endpoints and {routes} route{s}");
                 crew.events.tell(session, Tone::Normal, "Published", &note);
@@ -159,7 +159,7 @@ impl Publisher {
             return Err(Attempt::Resting(moment));
         }
         // A first write, or another wish, is no correction.
-        let pace = self.paces.get(&slot).filter(|_| self.is_correction(&slot, wanted));
+        let pace = self.paces.get(&slot).filter(|_| self.written.get(&slot) == Some(&digest(wanted)));
         match pace.map(|pace| pace.due(now)).filter(|due| *due > now) {
             Some(due) => {
                 let what = format!("{} is changed by others again and again", named(&slot));
@@ -169,19 +169,15 @@ impl Publisher {
         }
     }
 
-    /// Whether somebody must have undone the same write.
-    fn is_correction(&self, slot: &Slot, wanted: &Wanted) -> bool {
-        self.written.get(slot) == Some(&wish(wanted))
-    }
-
     /// Takes down a write that came to `answer`.
     fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &Value, verb: &str) {
-        let (slot, now) = (slot(wanted), Instant::now());
-        crew.metrics.wrote(resource_of(wanted.kind), verb);
-        if self.is_correction(&slot, wanted) {
+        let (slot, digest, now) = (slot(wanted), digest(wanted), Instant::now());
+        crew.metrics.wrote(wanted.kind.plural(), verb);
+        self.has_written = true;
+        // Somebody must have undone the same write.
+        if self.written.insert(slot.clone(), digest) == Some(digest) {
             self.paces.entry(slot.clone()).or_insert(Pace::new(FREE, LONGEST_PAUSE)).made(now);
         }
-        self.written.insert(slot.clone(), wish(wanted));
         self.since.insert(slot, now);
         crew.world.object(wanted.kind, answer);
     }
