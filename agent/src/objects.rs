@@ -35,6 +35,37 @@ impl Kind {
         }
     }
 
+    /// As an object says it of itself.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+            Self::HttpRoute => "HTTPRoute",
+            Self::Ingress => "Ingress",
+        }
+    }
+
+    /// Its group; empty for the core.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Service => "",
+            Self::EndpointSlice => "discovery.k8s.io",
+            Self::HttpRoute => GATEWAY_GROUP,
+            Self::Ingress => "networking.k8s.io",
+        }
+    }
+
+    /// The versions that it may be served in, the one to ask for first being the first.
+    #[must_use]
+    pub fn versions(self) -> &'static [&'static str] {
+        match self {
+            Self::HttpRoute => &["v1", "v1beta1"],
+            Self::Service | Self::EndpointSlice | Self::Ingress => &["v1"],
+        }
+    }
+
     /// Whether it leads to a session's Service from outside.
     #[must_use]
     pub fn is_route(self) -> bool {
@@ -78,15 +109,13 @@ pub fn id_of(kind: Kind, name: &str) -> Option<&str> {
     }
 }
 
-/// What the API server calls a kind; `version` is the one of Gateway API's routes that is served.
+/// A kind in the version that is served: `v1`, but for Gateway API's routes.
 #[must_use]
 pub fn resource(kind: Kind, version: &str) -> Resource {
-    let of = |group_version: &str| Resource::of(kind.plural(), group_version);
     match kind {
         Kind::Service => Resource::core(kind.plural()),
-        Kind::EndpointSlice => of("discovery.k8s.io/v1"),
-        Kind::HttpRoute => of(&format!("{GATEWAY_GROUP}/{version}")),
-        Kind::Ingress => of("networking.k8s.io/v1"),
+        Kind::HttpRoute => Resource::of(kind.plural(), &format!("{}/{version}", kind.group())),
+        Kind::EndpointSlice | Kind::Ingress => Resource::of(kind.plural(), &format!("{}/v1", kind.group())),
     }
 }
 

@@ -3,7 +3,7 @@
 use prometheus::{IntCounterVec, IntGauge, Opts, Registry};
 
 use super::nodes::Assessment;
-use super::orphans::RESOURCES;
+use crate::objects::Kind;
 
 /// The metrics of the elected agent; clones share them. Gauges are zero on every agent that is not elected.
 #[derive(Clone, Debug)]
@@ -28,8 +28,8 @@ impl Metrics {
             &["resource"],
         )?;
         registry.register(Box::new(swept.clone()))?;
-        for resource in RESOURCES {
-            swept.with_label_values(&[resource.plural]);
+        for kind in Kind::ALL {
+            swept.with_label_values(&[kind.plural()]);
         }
         Ok(Self {
             leader: gauge("leader", "Whether this agent is the elected one.")?,

@@ -6,27 +6,6 @@ use std::collections::BTreeSet;
 use cofferdam_model::is_object_name;
 use serde::Deserialize;
 
-use crate::objects::GATEWAY_GROUP;
-
-/// A kind of object that agents make for sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Resource {
-    pub(super) group: &'static str,
-    /// The one to ask for first is the first.
-    pub(super) versions: &'static [&'static str],
-    pub(super) kind: &'static str,
-    /// As in URLs and metrics.
-    pub(super) plural: &'static str,
-}
-
-/// All of them.
-pub(super) const RESOURCES: [Resource; 4] = [
-    Resource { group: "", versions: &["v1"], kind: "Service", plural: "services" },
-    Resource { group: "discovery.k8s.io", versions: &["v1"], kind: "EndpointSlice", plural: "endpointslices" },
-    Resource { group: GATEWAY_GROUP, versions: &["v1", "v1beta1"], kind: "HTTPRoute", plural: "httproutes" },
-    Resource { group: "networking.k8s.io", versions: &["v1"], kind: "Ingress", plural: "ingresses" },
-];
-
 /// What is read of an object: little, however much is written into its metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -14,7 +14,8 @@ use tokio::time::sleep;
 
 use super::Failed;
 use crate::elected::Context;
-use crate::elected::orphans::{Known, Metadata, RESOURCES, Resource, Suspicion, suspicion};
+use crate::elected::orphans::{Known, Metadata, Suspicion, suspicion};
+use crate::objects::Kind;
 
 /// Between two sweeps; the first is at once.
 const ROUND: Duration = Duration::from_mins(5);
@@ -43,9 +44,9 @@ async fn sweep(context: &Context) -> Result<(), Failed> {
     let known = known(context).await?;
     let mut gone = Gone { context, pods: BTreeMap::new(), sessions: BTreeMap::new(), nodes: BTreeMap::new() };
     let mut result = Ok(());
-    for resource in &RESOURCES {
-        for version in resource.versions {
-            match sweep_version(context, resource, version, &known, &mut gone).await {
+    for kind in Kind::ALL {
+        for version in kind.versions() {
+            match sweep_version(context, kind, version, &known, &mut gone).await {
                 Ok(true) => break,
                 Ok(false) => {}
                 Err(Failed) => result = Err(Failed),
@@ -58,13 +59,13 @@ async fn sweep(context: &Context) -> Result<(), Failed> {
 /// Looks at all our objects of one kind, in that version of it, and keeps none: false where there is no such kind.
 async fn sweep_version(
     context: &Context,
-    resource: &Resource,
+    kind: Kind,
     version: &str,
     known: &Known,
     gone: &mut Gone<'_>,
 ) -> Result<bool, Failed> {
-    let gvk = GroupVersionKind::gvk(resource.group, version, resource.kind);
-    let api_resource = ApiResource::from_gvk_with_plural(&gvk, resource.plural);
+    let gvk = GroupVersionKind::gvk(kind.group(), version, kind.name());
+    let api_resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural());
     let mut pages = Pages::new(context, &api_resource, None, &format!("{MANAGED_BY}={AGENT}"));
     let mut result = Ok(true);
     while !pages.is_over {
@@ -72,7 +73,7 @@ async fn sweep_version(
         for object in page {
             let Some(suspicion) = suspicion(&object, known) else { continue };
             let swept = match gone.is_so(&object, &suspicion).await {
-                Ok(true) => delete(context, resource, &api_resource, &object).await,
+                Ok(true) => delete(context, kind, &api_resource, &object).await,
                 Ok(false) => Ok(()),
                 Err(Failed) => Err(Failed),
             };
@@ -206,19 +207,14 @@ impl Gone<'_> {
 }
 
 /// That very object, as it was seen: one that changed meanwhile may have found its owner.
-async fn delete(
-    context: &Context,
-    resource: &Resource,
-    api_resource: &ApiResource,
-    object: &Metadata,
-) -> Result<(), Failed> {
+async fn delete(context: &Context, kind: Kind, api_resource: &ApiResource, object: &Metadata) -> Result<(), Failed> {
     let Metadata { namespace, name, uid, resource_version, .. } = object;
     let api: Api<DynamicObject> = Api::namespaced_with(context.client(), namespace, api_resource);
     let only = Preconditions { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
     let params = DeleteParams::background().preconditions(only);
     if context.write(DOING, api.delete(name, &params)).await? {
-        context.metrics.swept(resource.plural);
-        tracing::info!(resource = resource.plural, namespace, name, "deleted an object that belonged to nobody");
+        context.metrics.swept(kind.plural());
+        tracing::info!(resource = kind.plural(), namespace, name, "deleted an object that belonged to nobody");
     }
     Ok(())
 }

@@ -204,6 +204,7 @@ async fn of_a_session_that_is_released_nothing_stays() {
 #[tokio::test]
 async fn routes_that_are_left_when_routing_is_off_are_deleted_at_the_version_that_is_served() {
     let mut scene = Scene::published("3000", &gateway(true)).await;
+    assert!(scene.publisher.has_written());
     scene.api.unserve("/apis/gateway.networking.k8s.io/v1/");
     let mut snapshot = scene.api.snapshot(&scene.session);
     snapshot.route_version = Some("v1beta1".into());
