@@ -8,7 +8,8 @@
 //! ```
 //!
 //! What decides is pure: [`session`], [`layer`], [`desired`](mod@desired), [`plan`](mod@plan),
-//! [`verdict`](mod@verdict), [`report`](mod@report), about [`objects`] of a few kinds. What does is thin:
+//! [`verdict`](mod@verdict), [`report`](mod@report), about [`objects`] of a few kinds and in the words of [`reason`]. What
+//! does is thin:
 //!
 //! * [`cluster`]: the API server; [`backoff`]: pauses between attempts; [`watch`]: a list, then a watch, for ever; [`informers`]: what is watched;
 //! * [`world`]: what is known of the node; [`ground`]: policy, routing layer, Gateway;
@@ -38,6 +39,7 @@ pub mod metrics;
 pub mod objects;
 pub mod plan;
 pub mod probe;
+pub mod reason;
 pub mod report;
 mod serve;
 pub mod session;

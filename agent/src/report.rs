@@ -8,17 +8,16 @@ use cofferdam_model::text::shown;
 
 use crate::layer::{Layer, LayerError};
 use crate::probe::Observation;
-use crate::session::{Condition, Session};
+use crate::reason::{ConditionType, Reason, Status};
+use crate::session::Session;
 use crate::verdict::Verdict;
 
 mod cause;
 mod endpoints;
 mod patch;
-mod reason;
 
 use cause::Cause;
 pub use patch::{changed, patch, time};
-pub use reason::{ConditionType, Reason, Status};
 
 /// All that is known about a session.
 #[derive(Debug)]
@@ -72,6 +71,17 @@ pub struct Report {
     pub endpoints: Endpoints,
 }
 
+/// What is told of one condition; its status is that of its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Which.
+    pub type_: ConditionType,
+    /// Why it holds, or does not.
+    pub reason: Reason,
+    /// For a person.
+    pub message: String,
+}
+
 /// What the facts come to.
 #[must_use]
 pub fn report(facts: &Facts<'_>) -> Report {
@@ -87,12 +97,7 @@ fn condition(facts: &Facts<'_>, type_: ConditionType) -> Condition {
         }
         (_, None) => all_ports(facts, type_),
     };
-    Condition {
-        type_: type_.as_str().to_owned(),
-        status: reason.status().as_str().to_owned(),
-        reason: reason.as_str().to_owned(),
-        message: shown(&message, MOST_IN_MESSAGE),
-    }
+    Condition { type_, reason, message: shown(&message, MOST_IN_MESSAGE) }
 }
 
 /// Bytes of a condition's message. Kubernetes' own conditions take 32768 characters, and nobody reads so many.

@@ -139,7 +139,7 @@ pub struct Condition {
     pub type_: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// One of [`crate::report`]'s.
+    /// One of [`crate::reason`]'s.
     pub reason: String,
     /// For a person.
     pub message: String,

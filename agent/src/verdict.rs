@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::layer::Layer;
-use crate::report::Reason;
+use crate::reason::Reason;
 
 mod condition;
 mod gateway;
@@ -24,7 +24,7 @@ pub enum Verdict {
     },
     /// The layer did not take it, or not any more.
     Refused {
-        /// A reason of [`crate::report`].
+        /// Which.
         reason: Reason,
         /// What the controller said, or what to look at.
         message: String,

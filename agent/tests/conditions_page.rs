@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use cofferdam_agent::report::{ConditionType, Reason};
+use cofferdam_agent::reason::{ConditionType, Reason};
 
 const INTRO: &str = include_str!("conditions_page/intro.md");
 

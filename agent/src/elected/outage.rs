@@ -12,7 +12,8 @@ use kube::ResourceExt;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::report::{ConditionType, Reason, changed};
+use crate::reason::{ConditionType, Reason};
+use crate::report::{self, changed};
 use crate::session::Condition;
 
 /// What is wrong with a node.
@@ -68,12 +69,7 @@ pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option
         return None;
     }
     let (reason, message) = (outage.reason(), outage.message(node));
-    let mark = |type_: &ConditionType| Condition {
-        type_: type_.as_str().to_owned(),
-        status: reason.status().as_str().to_owned(),
-        reason: reason.as_str().to_owned(),
-        message: message.clone(),
-    };
+    let mark = |type_: &ConditionType| report::Condition { type_: *type_, reason, message: message.clone() };
     let marks: Vec<_> = UNKNOWN.iter().filter_map(|type_| changed(&told, &mark(type_), now)).collect();
     (!marks.is_empty()).then(|| {
         json!({

@@ -3,10 +3,11 @@
 use cofferdam_model::endpoints::Identity;
 use cofferdam_model::host::host;
 
-use super::{ConditionType, Facts, Hindrance, Reason};
+use super::{Facts, Hindrance};
 use crate::layer::{Layer, LayerError};
 use crate::objects::name;
 use crate::probe::{Closed, Failure};
+use crate::reason::{ConditionType, Reason};
 use crate::session::{Phase, Session};
 use crate::verdict::Verdict;
 

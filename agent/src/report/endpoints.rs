@@ -3,9 +3,10 @@
 use cofferdam_model::endpoints::{Address, AddressState, Endpoint, Endpoints, ListeningState, RouteState, State};
 use cofferdam_model::ports::{Port, Ports, Protocol};
 
+use super::Facts;
 use super::cause::{Cause, host_of, identity, of_port, of_session};
-use super::{ConditionType, Facts, Reason, Status};
 use crate::layer::Layer;
+use crate::reason::{ConditionType, Reason, Status};
 
 /// What the annotation says.
 pub(super) fn endpoints(facts: &Facts<'_>) -> Endpoints {

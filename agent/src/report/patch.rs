@@ -1,4 +1,4 @@
-//! How a report reaches a pod: as a patch of what has changed.
+//! How a report reaches a pod: as a patch of what has changed, in the words of a pod's status.
 
 use cofferdam_model::keys;
 use k8s_openapi::jiff::Timestamp;
@@ -6,6 +6,26 @@ use serde_json::{Value, json};
 
 use super::Report;
 use crate::session::{Condition, Told};
+
+impl super::Condition {
+    fn words(&self) -> Condition {
+        Condition {
+            type_: self.type_.as_str().to_owned(),
+            status: self.reason.status().as_str().to_owned(),
+            reason: self.reason.as_str().to_owned(),
+            message: self.message.clone(),
+        }
+    }
+}
+
+impl Report {
+    /// What a pod says that was told this.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        let conditions = self.conditions.iter().map(super::Condition::words).collect();
+        Told { conditions, endpoints: Some(self.endpoints.to_string()) }
+    }
+}
 
 /// The strategic merge patch of `pods/status` that makes `told` into `report`, `now` as of [`time`]; nothing where that
 /// would change nothing. A condition keeps its transition time unless its status changes: what a patch does not name stays.
@@ -27,9 +47,10 @@ pub fn patch(told: &Told, report: &Report, now: &str) -> Option<Value> {
 /// The entry of a strategic merge patch, which merges them by type, that makes what is `told` of a condition into this;
 /// nothing where it is so already. `now` as of [`time`].
 #[must_use]
-pub fn changed(told: &[Condition], condition: &Condition, now: &str) -> Option<Value> {
+pub fn changed(told: &[Condition], condition: &super::Condition, now: &str) -> Option<Value> {
+    let condition = condition.words();
     let before = told.iter().find(|before| before.type_ == condition.type_);
-    if before == Some(condition) {
+    if before == Some(&condition) {
         return None;
     }
     let mut changed = json!({

@@ -30,13 +30,13 @@ fn all_well() -> Observation {
 fn words(report: &Report) -> [&str; 4] {
     let mut words = [""; 4];
     for (word, condition) in words.iter_mut().zip(&report.conditions) {
-        *word = &condition.reason;
+        *word = condition.reason.as_str();
     }
     words
 }
 
 fn message(report: &Report, type_: ConditionType) -> &str {
-    let condition = report.conditions.iter().find(|condition| condition.type_ == type_.as_str());
+    let condition = report.conditions.iter().find(|condition| condition.type_ == type_);
     condition.map_or("", |condition| &condition.message)
 }
 
@@ -48,10 +48,10 @@ fn annotation(report: &Report) -> Value {
 fn all_four_conditions_are_there_after_the_first_look() {
     let (session, routing, layer) = (session("3000,4000/udp"), routing(), gateway(true));
     let report = report(&facts(&session, &routing, &layer));
-    let told: Vec<_> =
-        report.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str())).collect();
+    let told = report.told();
+    let told = told.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str()));
     assert_eq!(
-        told,
+        told.collect::<Vec<_>>(),
         [
             ("cofferdam.dev/Hardened", "True", "Hardened"),
             ("cofferdam.dev/PortsReachable", "Unknown", "Checking"),
@@ -88,7 +88,7 @@ fn a_session_that_works_says_so_in_few_words() {
     facts.probes.insert(3000, all_well());
     let report = report(&facts);
     assert_eq!(words(&report), ["Hardened", "AllReachable", "Programmed", "Reachable"]);
-    assert!(report.conditions.iter().all(|condition| condition.status == "True"));
+    assert!(report.conditions.iter().all(|condition| condition.reason.status() == Status::True));
     assert_eq!(
         annotation(&report)["ports"][0],
         json!({
@@ -318,11 +318,11 @@ fn hindrances() -> Vec<Hindrance> {
 fn under_no_hindrance_all_is_told_to_be_well() {
     let (session, routing, layer) = (session("3000"), routing(), gateway(true));
     let words_of = |hindrance: &Hindrance| match hindrance {
-        Hindrance::HostTaken { .. } | Hindrance::NameTaken => ("HostTaken", "False"),
-        Hindrance::WaitingForNetworkPolicy => ("WaitingForNetworkPolicy", "Unknown"),
-        Hindrance::PublishFailed(_) => ("PublishFailed", "False"),
-        Hindrance::Terminating { .. } => ("Terminating", "False"),
-        Hindrance::PublishDelayed(_) => ("PublishDelayed", "False"),
+        Hindrance::HostTaken { .. } | Hindrance::NameTaken => ("HostTaken", Status::False),
+        Hindrance::WaitingForNetworkPolicy => ("WaitingForNetworkPolicy", Status::Unknown),
+        Hindrance::PublishFailed(_) => ("PublishFailed", Status::False),
+        Hindrance::Terminating { .. } => ("Terminating", Status::False),
+        Hindrance::PublishDelayed(_) => ("PublishDelayed", Status::False),
     };
     for hindrance in hindrances() {
         let (word, status) = words_of(&hindrance);
@@ -333,7 +333,7 @@ fn under_no_hindrance_all_is_told_to_be_well() {
             facts.probes.insert(3000, Observation { listening: Some(Ok(())), address });
             let report = report(&facts);
             assert_eq!(words(&report)[1..], ["AllReachable", word, word]);
-            assert!(report.conditions[2..].iter().all(|condition| condition.status == status), "{report:?}");
+            assert!(report.conditions[2..].iter().all(|condition| condition.reason.status() == status), "{report:?}");
             let port = &annotation(&report)["ports"][0];
             assert!(port["address"]["state"] != "reachable" && port["route"]["state"] != "programmed", "{port}");
             assert_eq!(port["address"]["identity"], Value::Null);
@@ -385,7 +385,7 @@ fn a_patch_writes_what_differs_and_keeps_a_transitions_time() {
     assert!(conditions.iter().all(|condition| condition["lastTransitionTime"] == NOW));
     assert_eq!(everything["metadata"]["annotations"][keys::ENDPOINTS], json!(first.endpoints.to_string()));
 
-    let told = Told { conditions: first.conditions.clone(), endpoints: Some(first.endpoints.to_string()) };
+    let told = first.told();
     assert_eq!(patch(&told, &first, NOW), None, "a settled session costs no write");
 
     // Another reason of the same status: no transition.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::condition::{Reading, read};
 use super::{Finding, Known, listener};
 use crate::objects::GATEWAY_GROUP;
-use crate::report::Reason;
+use crate::reason::Reason;
 
 /// The group and kind that a parent has where nothing else is said.
 const DEFAULT_PARENT: [(&str, &str); 2] = [("group", GATEWAY_GROUP), ("kind", "Gateway")];

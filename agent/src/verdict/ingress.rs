@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Finding;
-use crate::report::Reason;
+use crate::reason::Reason;
 
 pub(super) fn judge(class: &str, ingress: &Value) -> Finding {
     let addresses = ingress["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Finding;
 use super::condition::{Reading, read};
-use crate::report::Reason;
+use crate::reason::Reason;
 
 /// Whether the Gateway is programmed, and a listener that the route may be attached to.
 pub(super) fn judge(gateway: &Value, named: Option<&str>, route: &Value, name: &str) -> Finding {

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use cofferdam_model::keys;
-
 use crate::metrics::{Metrics, Stage};
+use crate::reason::{ConditionType, Reason, Status};
 use crate::report::Report;
 use crate::world::{Snapshot, Start};
 
@@ -57,16 +56,14 @@ impl Stages {
     /// Looks at what is told of it.
     pub(super) fn told(&mut self, report: &Report, metrics: &Metrics) {
         let Some(published) = self.published.filter(|_| self.is_start()) else { return };
-        let is_true = |type_: &str| {
-            let mut conditions = report.conditions.iter();
-            conditions.any(|condition| {
-                condition.type_ == type_ && condition.status == "True" && condition.reason != "NothingToRoute"
-            })
+        let holds = |type_: ConditionType| {
+            let mut reasons = report.conditions.iter().filter(|condition| condition.type_ == type_).map(|it| it.reason);
+            reasons.any(|reason| reason.status() == Status::True && reason != Reason::NothingToRoute)
         };
-        if is_true(keys::ROUTE_PROGRAMMED) && !std::mem::replace(&mut self.is_programmed, true) {
+        if holds(ConditionType::RouteProgrammed) && !std::mem::replace(&mut self.is_programmed, true) {
             metrics.stage(Stage::Programmed, published.elapsed());
         }
-        if is_true(keys::ROUTE_REACHABLE) && !std::mem::replace(&mut self.is_reachable, true) {
+        if holds(ConditionType::RouteReachable) && !std::mem::replace(&mut self.is_reachable, true) {
             metrics.stage(Stage::Reachable, published.elapsed());
         }
     }

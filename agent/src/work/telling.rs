@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use cofferdam_model::endpoints::{AddressState, Endpoint};
-use cofferdam_model::keys;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
@@ -19,8 +18,9 @@ use crate::layer::Layer;
 use crate::metrics::{PortState, SessionState, Tally};
 use crate::objects::Kind;
 use crate::probe::Observation;
-use crate::report::{Facts, Report, patch, report, time};
-use crate::session::{Condition, Phase, Session, Told, version};
+use crate::reason::{ConditionType, Reason};
+use crate::report::{Condition, Facts, Report, patch, report, time};
+use crate::session::{self, Phase, Session, Told, version};
 use crate::verdict::{Evidence, Verdict, verdict};
 use crate::world::Snapshot;
 
@@ -41,7 +41,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub(super) struct Teller {
     /// What was written last, and the version that it gave the pod: the pod as it is seen may be older.
     written: Option<(u64, Told)>,
-    said: HashMap<String, Instant>,
+    said: HashMap<(ConditionType, Reason), Instant>,
     backoff: Backoff,
     pace: Pace,
     programmed: BTreeSet<u16>,
@@ -119,9 +119,7 @@ impl Teller {
             Ok(answer) => {
                 self.backoff.over();
                 crew.metrics.status_patched();
-                let told_now =
-                    Told { conditions: report.conditions.clone(), endpoints: Some(report.endpoints.to_string()) };
-                self.written = Some((version(&answer), told_now));
+                self.written = Some((version(&answer), report.told()));
                 self.events(crew, session, told, report);
                 None
             }
@@ -139,34 +137,47 @@ impl Teller {
     /// An event for every condition that came to be `True` or `False`, or is so for another reason.
     fn events(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) {
         for condition in &report.conditions {
-            let before = told.conditions.iter().find(|before| before.type_ == condition.type_);
-            let is_same = |before: &Condition| before.status == condition.status && before.reason == condition.reason;
+            let Condition { type_, reason, .. } = *condition;
+            let before = told.conditions.iter().find(|before| before.type_ == type_.as_str());
+            let is_same = |before: &session::Condition| {
+                before.status == reason.status().as_str() && before.reason == reason.as_str()
+            };
             if before.is_some_and(is_same) {
                 continue;
             }
             let Some((tone, note)) = note(condition, report) else { continue };
             let now = Instant::now();
-            let key = format!("{}/{}", condition.type_, condition.reason);
+            let key = (type_, reason);
             if self.said.get(&key).is_some_and(|said| now.saturating_duration_since(*said) < QUIET) {
                 continue;
             }
             self.said.insert(key, now);
-            crew.events.tell(session, tone, &condition.reason, &note);
+            crew.events.tell(session, tone, reason.as_str(), &note);
         }
     }
 }
 
 /// What is said of a condition that has changed; nothing while it is only being found out, or was to be expected.
 fn note(condition: &Condition, report: &Report) -> Option<(Tone, String)> {
-    let Condition { type_, status, reason, message } = condition;
-    match (type_.as_str(), status.as_str(), reason.as_str()) {
-        // Only being found out, or to be expected; or said once already, by the condition that it comes from.
-        (_, "Unknown", _)
-        | (_, _, "NothingToRoute" | "NothingToDial" | "Finished")
-        | (keys::PORTS_REACHABLE | keys::ROUTE_PROGRAMMED | keys::ROUTE_REACHABLE, "False", "NotHardened")
-        | (keys::ROUTE_REACHABLE, "False", "NotProgrammed")
-        | (keys::IS_HARDENED, "True", _) => None,
-        (keys::ROUTE_REACHABLE, "True", _) => {
+    let message = || condition.message.clone();
+    match condition.reason {
+        // Only being found out.
+        Reason::NodeLost
+        | Reason::AgentSilent
+        | Reason::NoAddress
+        | Reason::WaitingForNetworkPolicy
+        | Reason::StatusUnreadable
+        | Reason::Pending
+        | Reason::Checking
+        // To be expected.
+        | Reason::Hardened
+        | Reason::NothingToDial
+        | Reason::NothingToRoute
+        | Reason::Finished
+        // Said already, by the condition that it comes from.
+        | Reason::NotHardened
+        | Reason::NotProgrammed => None,
+        Reason::Reachable | Reason::ReachableUnproved => {
             let works = |endpoint: &&Endpoint| {
                 endpoint.address.as_ref().is_some_and(|address| address.state == AddressState::Reachable)
             };
@@ -174,8 +185,28 @@ fn note(condition: &Condition, report: &Report) -> Option<(Tone, String)> {
                 report.endpoints.ports.iter().filter(works).filter_map(|endpoint| endpoint.url.as_deref()).collect();
             Some((Tone::Normal, format!("{} works", urls.join(" "))))
         }
-        (_, "True", _) => Some((Tone::Normal, message.clone())),
-        _ => Some((Tone::Warning, message.clone())),
+        Reason::AddressAssigned | Reason::Programmed | Reason::AllReachable => Some((Tone::Normal, message())),
+        Reason::SlippedThrough
+        | Reason::PortsInvalid
+        | Reason::RoutingInvalid
+        | Reason::RoutingAmbiguous
+        | Reason::HostTaken
+        | Reason::PublishFailed
+        | Reason::Terminating
+        | Reason::PublishDelayed
+        | Reason::GatewayMissing
+        | Reason::GatewayNotProgrammed
+        | Reason::RefusedByController
+        | Reason::BackendNotResolved
+        | Reason::Unclaimed
+        | Reason::NoProbeAddress
+        | Reason::TlsFailed
+        | Reason::NoAnswer
+        | Reason::NotRouted
+        | Reason::BadGateway
+        | Reason::Unreachable
+        | Reason::TimedOut
+        | Reason::Refused => Some((Tone::Warning, message())),
     }
 }
 

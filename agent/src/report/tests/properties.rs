@@ -10,7 +10,7 @@ use super::super::*;
 use super::{NOW, facts, hindrances, programmed};
 use crate::desired::testing::{gateway, ingress, routing, session};
 use crate::probe::{Closed, Failure};
-use crate::session::{Phase, Told};
+use crate::session::{self, Phase, Told};
 
 fn an_observation() -> impl Strategy<Value = Observation> {
     let listening = prop::sample::select(vec![
@@ -76,8 +76,12 @@ fn patched(told: &Told, patch: &Value) -> Told {
     let mut told = told.clone();
     for condition in patch["status"]["conditions"].as_array().into_iter().flatten() {
         let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
-        let written =
-            Condition { type_: text("type"), status: text("status"), reason: text("reason"), message: text("message") };
+        let written = session::Condition {
+            type_: text("type"),
+            status: text("status"),
+            reason: text("reason"),
+            message: text("message"),
+        };
         told.conditions.retain(|before| before.type_ != written.type_);
         told.conditions.push(written);
     }
@@ -103,14 +107,11 @@ proptest! {
         let facts = Facts { session: &session, routing: &routing, layer: layer.as_ref(), hindrance, verdicts, probes };
         let told = report(&facts);
         for (condition, type_) in told.conditions.iter().zip(ConditionType::ALL) {
-            let reason = Reason::ALL.iter().find(|reason| reason.as_str() == condition.reason);
-            let reason = reason.filter(|reason| reason.of().contains(&type_));
-            prop_assert!(reason.is_some(), "{condition:?}");
-            prop_assert_eq!(reason.map(|reason| reason.status().as_str()), Some(condition.status.as_str()));
-            prop_assert_eq!(&condition.type_, type_.as_str());
+            prop_assert_eq!(condition.type_, type_);
+            prop_assert!(condition.reason.of().contains(&type_), "{condition:?}");
             prop_assert!(!condition.message.is_empty());
             let is_of_routes = matches!(type_, ConditionType::RouteProgrammed | ConditionType::RouteReachable);
-            let is_well = condition.status == "True" && condition.reason != "NothingToRoute";
+            let is_well = condition.reason.status() == Status::True && condition.reason != Reason::NothingToRoute;
             prop_assert!(!(is_hindered && is_of_routes && is_well), "{:?} in spite of a hindrance", condition);
         }
         let endpoints = Endpoints::parse(&told.endpoints.to_string());
@@ -119,8 +120,8 @@ proptest! {
             let states = json!([port.route, port.listening, port.address]);
             for (state, condition) in states.as_array().into_iter().flatten().zip([2, 1, 3]) {
                 let is_well = ["programmed", "reachable"].map(Some).contains(&state["state"].as_str());
-                let status = &told.conditions[condition].status;
-                prop_assert!(state.is_null() || is_well || status != "True", "{} and {}", state, status);
+                let status = told.conditions[condition].reason.status();
+                prop_assert!(state.is_null() || is_well || status != Status::True, "{} and {:?}", state, status);
                 let length = state["reason"].as_str().unwrap_or_default().chars().count();
                 prop_assert!(length <= 256);
             }
@@ -139,7 +140,7 @@ proptest! {
             report(&Facts { verdicts, probes, ..facts(session, &routing, &layer) })
         };
         let (before, after) = (report_of(&first, one), report_of(&second, other));
-        let told = Told { conditions: before.conditions, endpoints: Some(before.endpoints.to_string()) };
+        let told = before.told();
         let told = patch(&told, &after, NOW).map_or(told.clone(), |patch| patched(&told, &patch));
         prop_assert_eq!(patch(&told, &after, NOW), None);
         prop_assert_eq!(told.conditions.len(), 4);
