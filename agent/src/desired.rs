@@ -15,7 +15,7 @@ mod service;
 
 use metadata::Whose;
 pub use metadata::node_hash;
-pub use route::{PROBE_HEADER, PROOF_HEADER};
+pub use route::{PROBE_HEADER, PROOF_HEADER, proof_of};
 
 /// The two secrets of a route: who sends the first gets the second, from nobody but this route.
 #[derive(Clone, Debug, PartialEq, Eq)]

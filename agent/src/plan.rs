@@ -10,30 +10,36 @@ mod difference;
 
 use difference::difference;
 
-/// One thing to do.
+/// What has to be done: the deletes in their order, then the claim, then all writes at once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What goes: routes before what they lead to, the claim last.
+    pub deletes: Vec<Delete>,
+    /// The Service, where it has to be had by a plain create, since its name is the claim.
+    pub claim: Option<Wanted>,
+    /// What is written.
+    pub writes: Vec<Write>,
+}
+
+/// Delete that very object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delete {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// A server-side apply, forced, as [`cofferdam_model::keys::AGENT`]. Where [`flaw`] still finds something in the answer,
+/// others added what an apply cannot take away, and it is made anew.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// A plain create: of the Service, since its name is the claim.
-    Create(Wanted),
-    /// A server-side apply, forced, as [`cofferdam_model::keys::AGENT`]. Where [`flaw`] still finds something in the answer,
-    /// others added what an apply cannot take away, and it is made anew.
-    Apply(Wanted),
-    /// Delete (that very object, by uid) and make it anew, since no apply could change it.
-    Replace {
-        /// The uid of what is deleted.
-        uid: String,
-        /// What is made.
-        wanted: Wanted,
-    },
-    /// Delete that very object.
-    Delete {
-        /// Its kind.
-        kind: Kind,
-        /// Its name.
-        name: String,
-        /// Its uid.
-        uid: String,
-    },
+pub struct Write {
+    /// What is applied.
+    pub wanted: Wanted,
+    /// The uid of the object that has to be deleted first, since no apply could make it what is wanted.
+    pub replaces: Option<String>,
 }
 
 /// Why an object is not what is wanted.
@@ -71,28 +77,29 @@ pub fn first_leaving<'a>(wanted: &'a [Wanted], live: &[Live]) -> Option<(&'a Wan
 /// Without the Service nothing else is made: as long as another's is in the way, creating it is all there is to do, and
 /// [`claim`] says what the conflict means. What is being deleted is waited for, and everything else goes on.
 #[must_use]
-pub fn plan(uid: &str, wanted: &[Wanted], live: &[Live]) -> Vec<Step> {
+pub fn plan(uid: &str, wanted: &[Wanted], live: &[Live]) -> Plan {
+    let mut plan = Plan::default();
     let service = wanted.iter().find(|wanted| wanted.kind == Kind::Service);
     if let Some((wanted, service)) = service.and_then(|wanted| Some((wanted, find(wanted, live)?)))
         && claim(&service.object, uid) != Claim::Ours
     {
-        return if is_leaving(service) { Vec::new() } else { vec![Step::Create(wanted.clone())] };
+        plan.claim = (!is_leaving(service)).then(|| wanted.clone());
+        return plan;
     }
-    let mut steps = unwanted(uid, wanted, live);
-    steps.extend(wanted.iter().filter_map(|wanted| {
-        let Some(live) = find(wanted, live) else {
-            let is_claim = wanted.kind == Kind::Service;
-            return Some(if is_claim { Step::Create(wanted.clone()) } else { Step::Apply(wanted.clone()) });
-        };
-        match flaw(wanted, &live.object)? {
-            Flaw::Leaving(_) => None,
-            Flaw::Field(_) if is_fixed(wanted, &live.object) => {
-                Some(Step::Replace { uid: live.uid.clone(), wanted: wanted.clone() })
+    plan.deletes = unwanted(uid, wanted, live);
+    for wanted in wanted {
+        match find(wanted, live) {
+            None if wanted.kind == Kind::Service => plan.claim = Some(wanted.clone()),
+            None => plan.writes.push(Write { wanted: wanted.clone(), replaces: None }),
+            Some(live) => {
+                if let Some(Flaw::Field(_)) = flaw(wanted, &live.object) {
+                    let replaces = is_fixed(wanted, &live.object).then(|| live.uid.clone());
+                    plan.writes.push(Write { wanted: wanted.clone(), replaces });
+                }
             }
-            Flaw::Field(_) => Some(Step::Apply(wanted.clone())),
         }
-    }));
-    steps
+    }
+    plan
 }
 
 fn find<'a>(wanted: &Wanted, live: &'a [Live]) -> Option<&'a Live> {
@@ -101,14 +108,14 @@ fn find<'a>(wanted: &Wanted, live: &'a [Live]) -> Option<&'a Live> {
 
 /// Deletes what is ours, or nobody's, and not wanted: routes before what they lead to, the claim last. Whoever has the claim
 /// has all that is there; what another pod left would lead to this one.
-fn unwanted(uid: &str, wanted: &[Wanted], live: &[Live]) -> Vec<Step> {
+fn unwanted(uid: &str, wanted: &[Wanted], live: &[Live]) -> Vec<Delete> {
     let is_wanted = |live: &Live| wanted.iter().any(|wanted| wanted.kind == live.kind && wanted.name == live.name);
     let has_claim = live.iter().any(|live| live.kind == Kind::Service && claim(&live.object, uid) == Claim::Ours);
     let is_ours = |live: &Live| has_claim || pods(&live.object).all(|pod| pod["uid"] == uid);
     let mut unwanted: Vec<&Live> =
         live.iter().filter(|live| !is_wanted(live) && !is_leaving(live) && is_ours(live)).collect();
     unwanted.sort_by(|one, other| (other.kind, &one.name).cmp(&(one.kind, &other.name)));
-    let delete = |live: &Live| Step::Delete { kind: live.kind, name: live.name.clone(), uid: live.uid.clone() };
+    let delete = |live: &Live| Delete { kind: live.kind, name: live.name.clone(), uid: live.uid.clone() };
     unwanted.into_iter().map(delete).collect()
 }
 

@@ -57,6 +57,23 @@ pub(super) fn http_route(
     Wanted { kind: Kind::HttpRoute, name, object }
 }
 
+/// The proof that a live route holds, so that it stays while the route lives; none where it has none, or what stands there
+/// is none of ours.
+#[must_use]
+pub fn proof_of(route: &Value) -> Option<Proof> {
+    let rule = route["spec"]["rules"].as_array()?.iter().find(|rule| rule["filters"].is_array())?;
+    let matched = rule["matches"].as_array()?.iter().find_map(|matched| header(&matched["headers"], PROBE_HEADER));
+    let mut filters = rule["filters"].as_array()?.iter();
+    let proof = filters.find_map(|filter| header(&filter["responseHeaderModifier"]["set"], PROOF_HEADER));
+    let is_ours = |value: &String| value.len() == 32 && value.bytes().all(|b| b.is_ascii_hexdigit());
+    Some(Proof { probe: matched.filter(is_ours)?, proof: proof.filter(is_ours)? })
+}
+
+fn header(list: &Value, name: &str) -> Option<String> {
+    let found = list.as_array()?.iter().find(|header| header["name"] == name)?;
+    found["value"].as_str().map(str::to_owned)
+}
+
 fn rule(whose: &Whose<'_>, port: u16) -> Value {
     json!({
         "matches": [{ "path": { "type": "PathPrefix", "value": "/" } }],

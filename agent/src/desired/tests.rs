@@ -123,6 +123,22 @@ fn a_session_behind_a_gateway_has_a_service_a_slice_and_a_route_for_each_tcp_por
 }
 
 #[test]
+fn a_proof_is_read_back_from_the_route_that_holds_it_if_it_is_one_of_ours() {
+    let (session, ports) = (session("3000"), Ports::parse("3000").unwrap());
+    let route_with = |proof: &Proof| {
+        desired(&session, &ports, &gateway(true), &routing(), NODE, &|_| proof.clone()).remove(2).object
+    };
+    let ours = Proof { probe: "0123456789abcdef".repeat(2), proof: "fedcba9876543210".repeat(2) };
+    assert_eq!(proof_of(&route_with(&ours)), Some(ours.clone()));
+    for strange in ["x", "0123", &"x".repeat(32)] {
+        assert_eq!(proof_of(&route_with(&Proof { probe: strange.to_owned(), ..ours.clone() })), None);
+        assert_eq!(proof_of(&route_with(&Proof { proof: strange.to_owned(), ..ours.clone() })), None);
+    }
+    assert_eq!(proof_of(&objects(&session, &gateway(false))[2].object), None);
+    assert_eq!(proof_of(&json!({"spec": {}})), None);
+}
+
+#[test]
 fn without_a_proof_a_route_has_one_rule_and_no_secret_is_asked_for() {
     let ask = |port: u16| -> Proof { panic!("asked for the proof of {port}") };
     let session = session("3000");

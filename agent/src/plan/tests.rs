@@ -13,14 +13,14 @@ use server::{Outcome, Server};
 
 const UID: &str = "pod-uid";
 
-fn told(steps: &[Step]) -> Vec<String> {
-    let step = |step: &Step| match step {
-        Step::Create(wanted) => format!("create {:?} {}", wanted.kind, wanted.name),
-        Step::Apply(wanted) => format!("apply {:?} {}", wanted.kind, wanted.name),
-        Step::Replace { wanted, .. } => format!("replace {:?} {}", wanted.kind, wanted.name),
-        Step::Delete { kind, name, .. } => format!("delete {kind:?} {name}"),
-    };
-    steps.iter().map(step).collect()
+fn told(plan: &Plan) -> Vec<String> {
+    let deletes = plan.deletes.iter().map(|delete| format!("delete {:?} {}", delete.kind, delete.name));
+    let claim = plan.claim.iter().map(|wanted| format!("create {:?} {}", wanted.kind, wanted.name));
+    let writes = plan.writes.iter().map(|Write { wanted, replaces }| {
+        let verb = if replaces.is_some() { "replace" } else { "apply" };
+        format!("{verb} {:?} {}", wanted.kind, wanted.name)
+    });
+    deletes.chain(claim).chain(writes).collect()
 }
 
 /// A server on which the session is settled.
@@ -70,9 +70,9 @@ fn a_port_that_goes_away_loses_its_route_first() {
 #[test]
 fn what_is_published_no_more_loses_its_claim_last() {
     let (server, _) = settled(&session("3000,3001"), &gateway(true));
-    let steps = plan(UID, &[], &server.objects);
+    let plan = plan(UID, &[], &server.objects);
     assert_eq!(
-        told(&steps),
+        told(&plan),
         [
             "delete HttpRoute s-2abc-3000",
             "delete HttpRoute s-2abc-3001",
@@ -80,7 +80,7 @@ fn what_is_published_no_more_loses_its_claim_last() {
             "delete Service s-2abc",
         ]
     );
-    assert!(matches!(&steps[3], Step::Delete { uid, .. } if *uid == server.objects[0].uid));
+    assert_eq!(plan.deletes[3].uid, server.objects[0].uid);
 }
 
 #[test]
@@ -89,11 +89,11 @@ fn another_pods_objects_are_left_alone_until_its_claim_is_gone() {
     let (mut server, theirs) = settled(&other, &gateway(true));
     let ours = objects(&session("3000"), &gateway(true));
     assert_eq!(told(&plan(UID, &ours, &server.objects)), ["create Service s-2abc"]);
-    assert_eq!(plan(UID, &[], &server.objects), [], "what is not ours is not deleted");
+    assert_eq!(plan(UID, &[], &server.objects), Plan::default(), "what is not ours is not deleted");
 
     server.living.insert("other".to_owned());
     assert_eq!(server.settle(UID, &ours), Outcome::HostTaken("run-2abc".to_owned()));
-    assert_eq!(plan("other", &theirs, &server.objects), []);
+    assert_eq!(plan("other", &theirs, &server.objects), Plan::default());
 
     server.living.clear();
     assert_eq!(server.settle(UID, &ours), Outcome::Settled);
@@ -111,7 +111,7 @@ fn what_is_being_deleted_is_waited_for_and_holds_up_nothing_else() {
     assert_eq!(first_leaving(&wanted, &server.objects), None);
     leave(&mut server, 2);
     server.objects[2].object["spec"] = json!({});
-    assert_eq!(plan(UID, &wanted, &server.objects), []);
+    assert_eq!(plan(UID, &wanted, &server.objects), Plan::default());
     let keeps = vec!["example.com/keep".to_owned()];
     assert_eq!(first_leaving(&wanted, &server.objects), Some((&wanted[2], keeps.clone())));
     server.objects[1].object["endpoints"] = json!([]);
@@ -121,7 +121,7 @@ fn what_is_being_deleted_is_waited_for_and_holds_up_nothing_else() {
     assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
     assert_eq!(first_leaving(&wanted, &server.objects), Some((&wanted[0], keeps)));
     let theirs = objects(&Session { uid: "other".to_owned(), ..session("3000") }, &gateway(true));
-    assert_eq!(plan("other", &theirs, &server.objects), [], "another's claim that goes is waited for");
+    assert_eq!(plan("other", &theirs, &server.objects), Plan::default(), "another's claim that goes is waited for");
     assert!(first_leaving(&theirs, &server.objects).is_some());
 }
 
@@ -171,7 +171,7 @@ fn annotations_of_others_on_a_route_are_foreign_but_for_notes() {
         live.object["metadata"]["labels"]["example.com/cost"] = json!("1");
     }
     server.objects[0].object["metadata"]["annotations"]["cloud.google.com/neg"] = json!("{}");
-    assert_eq!(plan(UID, &wanted, &server.objects), [], "labels order nothing, and a Service is no route");
+    assert_eq!(plan(UID, &wanted, &server.objects), Plan::default(), "labels order nothing, and a Service is no route");
 }
 
 #[test]
@@ -228,7 +228,7 @@ proptest! {
     fn desired_is_deterministic_and_settles(session in a_session(), layer in a_layer()) {
         let (server, wanted) = settled(&session, &layer);
         prop_assert_eq!(&objects(&session, &layer), &wanted);
-        prop_assert_eq!(plan(UID, &wanted, &server.objects), []);
+        prop_assert_eq!(plan(UID, &wanted, &server.objects), Plan::default());
         prop_assert_eq!(server.objects.len(), wanted.len());
     }
 
@@ -249,8 +249,7 @@ proptest! {
         let (mut server, wanted) = settled(&session, &layer);
         let pristine = server.shown();
         if let Some(edited) = stranger::edit(&mut server, &wanted, &edit) {
-            let steps = plan(UID, &wanted, &server.objects);
-            prop_assert!(!steps.is_empty(), "{} went unnoticed", edited);
+            prop_assert_ne!(plan(UID, &wanted, &server.objects), Plan::default(), "{} went unnoticed", edited);
             prop_assert_eq!(server.settle(UID, &wanted), Outcome::Settled, "{}", edited);
             prop_assert_eq!(server.shown(), pristine, "{}", edited);
         }

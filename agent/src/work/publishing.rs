@@ -14,7 +14,7 @@ use super::secret;
 use super::stages::Stages;
 use crate::backoff::Backoff;
 use crate::cluster::{Class, Failed};
-use crate::desired::{Proof, Wanted, desired};
+use crate::desired::{Proof, Wanted, desired, proof_of};
 use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
@@ -249,7 +249,7 @@ impl Publisher {
             }
             let name = route_name(id.as_str(), port);
             let route = live.iter().find(|live| live.kind == Kind::HttpRoute && live.name == name);
-            match route.and_then(|route| secret::proof_of(&route.object)).or_else(secret::proof) {
+            match route.and_then(|route| proof_of(&route.object)).or_else(secret::proof) {
                 Some(proof) => drop(self.proofs.insert(port, proof)),
                 None => return false,
             }

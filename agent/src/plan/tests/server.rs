@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Claim, Flaw, Step, claim, flaw, plan};
+use super::super::{Claim, Flaw, Plan, Write, claim, flaw, plan};
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live};
 
@@ -17,7 +17,7 @@ pub(super) enum Outcome {
     /// The API server would refuse the object.
     Invalid,
     /// There was always something more to do.
-    Endless(Vec<Step>),
+    Endless(Plan),
 }
 
 #[derive(Default)]
@@ -33,40 +33,37 @@ pub(super) struct Server {
 impl Server {
     /// Does what the plan says until it says nothing.
     pub(super) fn settle(&mut self, uid: &str, wanted: &[Wanted]) -> Outcome {
-        let mut steps = Vec::new();
+        let mut due = Plan::default();
         // A first look, a claim to be taken over, a last look: more rounds than that are an endless loop.
         for _ in 0..3 {
-            steps = plan(uid, wanted, &self.objects);
-            if steps.is_empty() {
+            due = plan(uid, wanted, &self.objects);
+            if due == Plan::default() {
                 return Outcome::Settled;
             }
-            for step in &steps {
-                if let Err(outcome) = self.take(uid, step) {
-                    return outcome;
-                }
+            if let Err(outcome) = self.carry_out(uid, &due) {
+                return outcome;
             }
         }
-        Outcome::Endless(steps)
+        Outcome::Endless(due)
     }
 
-    fn take(&mut self, uid: &str, step: &Step) -> Result<(), Outcome> {
-        match step {
-            Step::Create(wanted) => self.create(uid, wanted)?,
-            Step::Apply(wanted) => {
-                self.apply(wanted)?;
-                // What an apply does not bring back is made anew.
-                let index = self.find(wanted.kind, &wanted.name).ok_or(Outcome::Invalid)?;
-                let live = self.objects[index].clone();
-                if matches!(flaw(wanted, &live.object), Some(Flaw::Field(_))) {
-                    self.delete(&live.uid);
-                    self.apply(wanted)?;
-                }
-            }
-            Step::Replace { uid, wanted } => {
+    fn carry_out(&mut self, uid: &str, plan: &Plan) -> Result<(), Outcome> {
+        plan.deletes.iter().for_each(|delete| self.delete(&delete.uid));
+        if let Some(service) = &plan.claim {
+            self.create(uid, service)?;
+        }
+        for Write { wanted, replaces } in &plan.writes {
+            if let Some(uid) = replaces {
                 self.delete(uid);
+            }
+            self.apply(wanted)?;
+            // What an apply does not bring back is made anew.
+            let index = self.find(wanted.kind, &wanted.name).ok_or(Outcome::Invalid)?;
+            let live = self.objects[index].clone();
+            if matches!(flaw(wanted, &live.object), Some(Flaw::Field(_))) {
+                self.delete(&live.uid);
                 self.apply(wanted)?;
             }
-            Step::Delete { uid, .. } => self.delete(uid),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The steps of a plan are carried out.
+//! A plan is carried out.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::cluster::Failed;
 use crate::desired::Wanted;
 use crate::events::Tone;
 use crate::objects::Kind;
-use crate::plan::{Flaw, Step, first_leaving, flaw, plan};
+use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, plan};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
@@ -37,17 +37,13 @@ impl Publisher {
         if self.not_before.is_none_or(|moment| moment <= Instant::now()) {
             self.refused.clear();
         }
-        let steps = plan(&session.uid, wanted, &snapshot.live);
+        let mut plan = plan(&session.uid, wanted, &snapshot.live);
         let mut attempt = match first_leaving(wanted, &snapshot.live) {
             Some((wanted, finalizers)) => terminating(wanted, finalizers),
             None => Attempt::Done,
         };
-        let (deletes, mut writes): (Vec<Step>, Vec<Step>) =
-            steps.into_iter().partition(|step| matches!(step, Step::Delete { .. }));
-        attempt = attempt.or(self.delete(crew, session, version, deletes).await);
-        if let Some(at) = writes.iter().position(|step| matches!(step, Step::Create(_)))
-            && let Step::Create(service) = writes.swap_remove(at)
-        {
+        attempt = attempt.or(self.delete(crew, session, version, plan.deletes).await);
+        if let Some(service) = plan.claim {
             let name = service.name.clone();
             let claimed = match self.may_write(&service, Instant::now()) {
                 Ok(()) => claiming::take(crew, session, &service).await,
@@ -71,7 +67,7 @@ impl Publisher {
                 None => {}
                 Some(Flaw::Leaving(finalizers)) => attempt = attempt.or(terminating(&service, finalizers)),
                 // It was there already, with something of others in it.
-                Some(Flaw::Field(_)) => writes.push(Step::Apply(service)),
+                Some(Flaw::Field(_)) => plan.writes.push(Write { wanted: service, replaces: None }),
             }
             if !std::mem::replace(&mut self.was_told, true) {
                 let routes = wanted.iter().filter(|wanted| wanted.kind.is_route()).count();
@@ -80,29 +76,24 @@ impl Publisher {
                 crew.events.tell(session, Tone::Normal, "Published", &note);
             }
         }
-        attempt.or(self.write(crew, session, version, writes).await)
+        attempt.or(self.write(crew, session, version, plan.writes).await)
     }
 
     /// All at once: none needs the others to be there.
-    async fn write(&mut self, crew: &Crew, session: &Session, version: &str, steps: Vec<Step>) -> Attempt {
+    async fn write(&mut self, crew: &Crew, session: &Session, version: &str, writes: Vec<Write>) -> Attempt {
         let now = Instant::now();
         let mut attempt = Attempt::Done;
-        let mut writes = Vec::new();
-        for step in steps {
-            let (fixed, wanted) = match step {
-                Step::Apply(wanted) => (None, wanted),
-                Step::Replace { uid, wanted } => (Some(uid), wanted),
-                Step::Create(_) | Step::Delete { .. } => continue,
-            };
+        let mut begun = Vec::new();
+        for Write { wanted, replaces } in writes {
             match self.may_write(&wanted, now) {
-                Ok(()) => writes.push(async move {
-                    let made = make(crew, session, version, &wanted, fixed).await;
+                Ok(()) => begun.push(async move {
+                    let made = make(crew, session, version, &wanted, replaces).await;
                     (wanted, made)
                 }),
                 Err(delayed) => attempt = attempt.or(delayed),
             }
         }
-        for (wanted, made) in join_all(writes).await {
+        for (wanted, made) in join_all(begun).await {
             attempt = attempt.or(match made {
                 Ok(answer) => {
                     self.wrote(crew, &wanted, &answer, "apply");
@@ -115,10 +106,9 @@ impl Publisher {
     }
 
     /// Routes before what they lead to. The claim goes last, and not before all the rest: whoever has it answers for that.
-    async fn delete(&mut self, crew: &Crew, session: &Session, version: &str, steps: Vec<Step>) -> Attempt {
+    async fn delete(&mut self, crew: &Crew, session: &Session, version: &str, deletes: Vec<Delete>) -> Attempt {
         let mut attempt = Attempt::Done;
-        for step in steps {
-            let Step::Delete { kind, name, uid } = step else { continue };
+        for Delete { kind, name, uid } in deletes {
             if kind == Kind::Service && attempt != Attempt::Done {
                 continue;
             }
@@ -196,7 +186,7 @@ fn came_to(wanted: &Wanted, answer: &Value) -> Attempt {
     }
 }
 
-/// Applies an object; makes it anew where no apply can help, as with `fixed`, or none did.
+/// Applies an object; makes it anew where no apply can help, as with what it `replaces`, or none did.
 ///
 /// # Errors
 /// What is in the way.
@@ -205,12 +195,12 @@ async fn make(
     session: &Session,
     version: &str,
     wanted: &Wanted,
-    fixed: Option<String>,
+    replaces: Option<String>,
 ) -> Result<Value, Attempt> {
     let (resource, namespace) = (crate::objects::resource(wanted.kind, version), &session.namespace);
     let failed = |failed: Failed| Attempt::Failed(slot(wanted), failed);
     let apply = || crew.cluster.apply(&resource, namespace, &wanted.name, &wanted.object);
-    let uid = if let Some(uid) = fixed {
+    let uid = if let Some(uid) = replaces {
         uid
     } else {
         let answer = apply().await.map_err(failed)?;
