@@ -30,6 +30,7 @@ mod telling;
 mod testing;
 
 pub use deletions::Deletions;
+use ending::Now;
 
 /// Sessions that are worked on at the same time; each has a few requests on its way.
 const AT_ONCE: usize = 32;
@@ -165,9 +166,9 @@ impl Work {
             self.probes.stop();
             return None;
         }
-        if self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy).await {
+        if self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy, Now::read()).await {
             self.probes.stop();
-            return self.ending.next(&snapshot.seen, &ground.policy);
+            return self.ending.next(&snapshot.seen, &ground.policy, Now::read());
         }
         let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
         // With what was just written: the route is probed at once.
@@ -180,7 +181,7 @@ impl Work {
             self.teller.tell(&self.crew, snapshot, &ground, &self.publisher, found, &mut self.tally).await;
         self.stages.told(&report, &self.crew.metrics);
         self.teller.newly_programmed().for_each(|port| self.probes.hurry(port));
-        [published, told, self.ending.next(&snapshot.seen, &ground.policy)].into_iter().flatten().min()
+        [published, told, self.ending.next(&snapshot.seen, &ground.policy, Now::read())].into_iter().flatten().min()
     }
 }
 

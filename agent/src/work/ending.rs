@@ -21,6 +21,22 @@ pub(super) struct Ending {
     not_before: Option<Instant>,
 }
 
+/// A moment, as this process counts time and as others do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    here: Instant,
+    /// Seconds since 1970.
+    unix: i64,
+}
+
+impl Now {
+    /// By the clocks of the machine.
+    pub(super) fn read() -> Self {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { here: Instant::now(), unix: i64::try_from(unix.as_secs()).unwrap_or(i64::MAX) }
+    }
+}
+
 /// Why a pod is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Because {
@@ -30,17 +46,17 @@ enum Because {
 
 impl Ending {
     /// Deletes the pod if that is due: whether it did, so that there is no more to do but to wait for the end.
-    pub(super) async fn delete_if_due(&mut self, crew: &Crew, seen: &Seen, policy: &Policy) -> bool {
+    pub(super) async fn delete_if_due(&mut self, crew: &Crew, seen: &Seen, policy: &Policy, now: Now) -> bool {
         let session = &seen.session;
         if session.phase.is_live() && !session.findings.is_empty() && !std::mem::replace(&mut self.was_counted, true) {
             crew.metrics.slipped_through();
         }
-        let now = Instant::now();
-        let Some(because) = because(seen, policy).filter(|_| self.not_before.is_none_or(|moment| moment <= now)) else {
+        let may = self.not_before.is_none_or(|moment| moment <= now.here);
+        let Some(because) = because(seen, policy, now.unix).filter(|_| may) else {
             return false;
         };
         if because == Because::SlippedThrough
-            && let Err(moment) = crew.deletions.take(&seen.owner, now)
+            && let Err(moment) = crew.deletions.take(&seen.owner, now.here)
         {
             self.not_before = Some(moment);
             if !std::mem::replace(&mut self.was_held, true) {
@@ -48,7 +64,7 @@ impl Ending {
             }
             return false;
         }
-        self.not_before = Some(now + AGAIN);
+        self.not_before = Some(now.here + AGAIN);
         let pods = Resource::core("pods");
         if let Err(error) = crew.cluster.delete(&pods, &session.namespace, &session.name, &session.uid).await {
             tracing::warn!(namespace = session.namespace, pod = session.name, %error, "a pod cannot be deleted");
@@ -68,12 +84,12 @@ impl Ending {
     }
 
     /// When something is to be deleted next, if anything is.
-    pub(super) fn next(&self, seen: &Seen, policy: &Policy) -> Option<Instant> {
-        if because(seen, policy).is_some() {
-            return Some(self.not_before.unwrap_or_else(Instant::now));
+    pub(super) fn next(&self, seen: &Seen, policy: &Policy, now: Now) -> Option<Instant> {
+        if because(seen, policy, now.unix).is_some() {
+            return Some(self.not_before.unwrap_or(now.here));
         }
-        let left = due(seen, policy)? - unix_now();
-        Some(Instant::now() + Duration::from_secs(u64::try_from(left).unwrap_or_default()))
+        let left = due(seen, policy)? - now.unix;
+        Some(now.here + Duration::from_secs(u64::try_from(left).unwrap_or_default()))
     }
 }
 
@@ -86,10 +102,10 @@ impl Because {
     }
 }
 
-/// Why a pod is to be deleted now, if it is.
-fn because(seen: &Seen, policy: &Policy) -> Option<Because> {
+/// Why a pod is to be deleted, if it is at `now`, in seconds since 1970.
+fn because(seen: &Seen, policy: &Policy, now: i64) -> Option<Because> {
     let session = &seen.session;
-    if due(seen, policy).is_some_and(|due| due <= unix_now()) {
+    if due(seen, policy).is_some_and(|due| due <= now) {
         return Some(Because::Finished);
     }
     let profile = policy.profile(&session.profile).or_else(|| policy.profile(keys::DEFAULT_PROFILE))?;
@@ -107,11 +123,6 @@ fn due(seen: &Seen, policy: &Policy) -> Option<i64> {
     let grace = session.finished_grace_seconds.unwrap_or_default().max(policy.finished_grace_seconds());
     let ended = seen.progress.ended.or(seen.progress.created)?;
     Some(ended + i64::from(grace))
-}
-
-fn unix_now() -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -141,5 +152,21 @@ mod tests {
         let owned = |pod: &mut Value| pod["metadata"]["ownerReferences"] = json!([{"uid": "u", "controller": true}]);
         assert_eq!(due(&seen(owned), &policy), None);
         assert_eq!(due(&seen(|pod| pod["status"]["phase"] = json!("Running")), &policy), None);
+    }
+
+    #[test]
+    fn a_finished_pod_is_looked_at_again_when_its_grace_is_over_and_deleted_then() {
+        let (policy, pod, here) = (Policy::built_in(), seen(|_| ()), Instant::now());
+        let over = due(&pod, &policy).unwrap();
+        let (mut ending, next_at) = (Ending::default(), Some(here + Duration::from_secs(1)));
+        assert_eq!(ending.next(&pod, &policy, Now { here, unix: over - 1 }), next_at);
+        assert_eq!(because(&pod, &policy, over - 1), None);
+        assert_eq!(because(&pod, &policy, over), Some(Because::Finished));
+        assert_eq!(ending.next(&pod, &policy, Now { here, unix: over }), Some(here));
+        // A deletion that failed is tried again, and not at once.
+        ending.not_before = next_at;
+        assert_eq!(ending.next(&pod, &policy, Now { here, unix: over }), next_at);
+        let running = seen(|pod| pod["status"]["phase"] = json!("Running"));
+        assert_eq!(ending.next(&running, &policy, Now { here, unix: over }), None);
     }
 }
