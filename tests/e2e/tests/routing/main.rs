@@ -8,5 +8,6 @@ mod metrics;
 mod objects;
 mod programs;
 mod reachable;
+mod released;
 mod shared;
 mod slipped;
