@@ -48,6 +48,9 @@ pub mod watch;
 pub mod work;
 pub mod world;
 
+/// Threads that work on sessions.
+const THREADS: usize = 2;
+
 /// Bad usage or configuration, as BSD's `sysexits` numbers it.
 const USAGE: u8 = 64;
 
@@ -77,7 +80,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return usage(&error);
     }
     panics::log_places_only();
-    let outcome = tokio::runtime::Runtime::new().map_err(serve::ServeError::Runtime).and_then(|runtime| {
+    // What a node's agent does is little, and each thread keeps memory of its own: on a node of 64 processors, much.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+    let outcome = runtime.map_err(serve::ServeError::Runtime).and_then(|runtime| {
         runtime.block_on(async {
             let stop = Stop::new();
             stop.on_signals().map_err(serve::ServeError::Runtime)?;

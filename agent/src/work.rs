@@ -144,7 +144,8 @@ impl Work {
             else {
                 return;
             };
-            let next = self.once(&snapshot).await;
+            // On the heap, and only now: most sessions rest, and there are many.
+            let next = Box::pin(self.once(&snapshot)).await;
             drop(turn);
             tokio::select! {
                 () = self.wake.notified() => {}
@@ -242,6 +243,14 @@ mod tests {
         world.objects_listed(Kind::HttpRoute, round);
         assert!(knows(&ground));
         drop(wake);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_rests_takes_little() {
+        let crew = testing::Api::default().crew();
+        let work = Work::new(crew, "u".to_owned(), Arc::default());
+        let (state, resting) = (size_of::<Work>(), size_of_val(&work.run()));
+        assert!(resting < 3 * state, "{resting} bytes, of which {state} are its state");
     }
 
     #[test]
