@@ -127,7 +127,6 @@ impl Scene<'_> {
                 scene.sessions.create_object(&object.to_string())?;
             }
         }
-        scene.label("enforced")?;
         let mut foreign = published("Service", "foreign", "node-1");
         foreign["metadata"]["labels"] = json!({});
         scene.sessions.create_object(&foreign.to_string())?;
@@ -141,6 +140,8 @@ impl Scene<'_> {
                 "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}]);
             scene.sessions.create_object(&object.to_string())?;
         }
+        // Nor the owner of what is named as a session's.
+        scene.label("enforced")?;
         for node in ["node-1", "node-2"] {
             let name = agent(node);
             stage.system(&["delete", "pod", &name, "--ignore-not-found", "--now"])?;
@@ -425,6 +426,9 @@ fn elected(scene: &Scene, holder: &Holder) {
         (Delete("Service", "s-two"), None),
         (Change("EndpointSlice", "s-two", json!({"endpoints": []})), None),
         (Change("EndpointSlice", "s-two", json!({"endpoints": [{"addresses": ["10.9.9.8"]}]})), OTHER_NODE),
+        // Whose they are stays as it is.
+        (Change("EndpointSlice", "s-two", with(given_to("node-1"), "/endpoints", json!([]))), OTHER_NODE),
+        (Change("EndpointSlice", "s-two", json!({"endpoints": [], "metadata": {"ownerReferences": []}})), OTHER_NODE),
         (Create(network("other")), ELECTED_ONLY),
         (Create(without(network("cofferdam-sessions"), "/metadata/labels")), SOMEBODY_ELSES),
         (Create(published("Service", "s-new", "node-2")), OTHER_NODE),

@@ -70,6 +70,27 @@ spec:
     };
     let words = namespace.refused(&deployment(r#"cofferdam.dev/session: """#)).unwrap();
     assert!(words.contains("select by another"), "{words}");
+    // Its selector is a map itself, and, left out, the labels of its template.
+    let controller = |selector: &str| {
+        format!(
+            r#"
+apiVersion: v1
+kind: ReplicationController
+metadata: {{name: old-fashioned}}
+spec:
+  replicas: 0
+  {selector}
+  template:
+    metadata: {{labels: {{app: old-fashioned, cofferdam.dev/session: ""}}}}
+    spec: {{containers: [{{name: app, image: "{FIXTURE}"}}]}}
+"#
+        )
+    };
+    for selector in ["", r#"selector: {cofferdam.dev/session: ""}"#] {
+        let words = namespace.refused(&controller(selector)).unwrap();
+        assert!(words.contains("select by another"), "{words}");
+    }
+    namespace.create_object(&controller("selector: {app: old-fashioned}")).unwrap();
     namespace.create_object(&deployment("app: sessions")).unwrap();
     namespace.run(["rollout", "status", "deployment/sessions", "--timeout=120s"]).unwrap();
     assert_hardened(&namespace.pod_with("app=sessions").unwrap());

@@ -72,7 +72,7 @@ fn the_program_and_the_entries_use_the_same_words() {
     }
     for (policy, key) in [("cofferdam-session-label", keys::SESSIONS), ("cofferdam-session-selector", keys::SESSION)] {
         let policy = objects.named("ValidatingAdmissionPolicy", policy).expect("the policy is shipped").to_string();
-        assert!(policy.contains(&format!("['{key}']")), "{policy}");
+        assert!(policy.contains(&format!("'{key}'")), "{policy}");
     }
     let asks = objects.validating().last().expect("there are some")["matchConditions"].to_string();
     assert!(asks.contains(&format!("'{}'", keys::SESSION)), "{asks}");

@@ -149,6 +149,27 @@ fn nobody_but_an_agent_says_what_is_behind_a_session() {
         }
     }
 
+    // An owner says whose a Service of that name is.
+    create(&home, [web("another")]);
+    let another = home.json(["get", "pod", "another"]).unwrap();
+    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": "another", "uid": another["metadata"]["uid"]}]);
+    let service = |owners: &Value| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s-next", "ownerReferences": owners},
+            "spec": {"clusterIP": "None", "ports": [{"port": 3000}]}})
+    };
+    refused(&owner, "endpoints", "leave the owners", &asked_for(&home, &service(&owner)));
+    passes(&owner, &asked_for(&home, &service(&json!([]))));
+    passes(&owner, &asked_for(&elsewhere, &service(&owner)));
+    for (owners, is_refused) in [(owner, true), (json!(null), false)] {
+        let change = json!({"metadata": {"ownerReferences": owners}});
+        let answer = edited(&home, "service/s-mine", &change);
+        if is_refused {
+            refused(&change, "endpoints", "leave the owners", &answer);
+        } else {
+            passes(&change, &answer);
+        }
+    }
+
     // Kubernetes goes on writing endpoints of what selects its pods, whatever it is called.
     home.run(["create", "service", "clusterip", "s-own", "--tcp=80:3000"]).unwrap();
     until("the Service s-own has its endpoints", PATIENCE, || {

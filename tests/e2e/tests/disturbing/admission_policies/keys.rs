@@ -180,6 +180,22 @@ fn addresses_and_conditions_are_written_by_our_programs_alone() {
 }
 
 #[test]
+fn a_copy_of_a_session_may_come_with_its_address_where_nobody_believes_it() {
+    let copy = |labels: Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "copy", "labels": labels,
+            "annotations": {"cofferdam.dev/endpoints": "{}"}}, "spec": {
+                "containers": [{"name": "app", "image": "cofferdam.test/none:1"}]}})
+    };
+    let ask = |labels: Value| {
+        let arguments = ["create", "--namespace", ORDINARY, "--filename=-", "--dry-run=server"];
+        stage().kubectl.ask(arguments, &copy(labels).to_string()).unwrap()
+    };
+    let answer = ask(json!({}));
+    assert!(answer.success, "{}", answer.stderr);
+    refused_by("reports", &ask(json!({"cofferdam.dev/session": "copy"}))).unwrap();
+}
+
+#[test]
 fn everything_else_on_a_session_may_change() {
     session("free");
     for change in [
