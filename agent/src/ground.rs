@@ -43,6 +43,8 @@ pub struct Ground {
     /// How to speak TLS to a gateway.
     pub tls: Tls,
     gateway: Parent,
+    /// The class by which it was told whether routes carry a proof.
+    class: Option<GatewayClass>,
 }
 
 /// The Gateway that is the parent of all routes.
@@ -62,6 +64,7 @@ impl Default for Ground {
             layer: Ok(Layer::Off),
             tls: Tls::new(None),
             gateway: Parent::NotAsked,
+            class: None,
         }
     }
 }
@@ -84,9 +87,9 @@ struct Sights {
     surroundings: Surroundings,
     gateway: Parent,
     gateway_classes: HashMap<String, GatewayClass>,
-    /// Whether somebody tried to list the `IngressClasses`.
+    /// Whether the `IngressClasses` were listed, or will not be.
     has_asked_for_classes: bool,
-    /// Whether somebody tried to list the `GatewayClasses`: without them routes would be made without proof first.
+    /// Whether the `GatewayClasses` were listed, or will not be: without them routes would be made without proof first.
     has_asked_for_gateway_classes: bool,
 }
 
@@ -132,7 +135,7 @@ pub async fn keep(
     }
     let (mut gate, mut gone_since) = (gate, None);
     loop {
-        let ground = seen(&lock(&sights), &policy, &tls);
+        let ground = seen(&lock(&sights), &policy, &tls, &world.ground.load());
         let is_known = ground.is_some();
         let held = ground
             .as_ref()
@@ -185,7 +188,7 @@ fn stand_on(world: &World, ground: Ground) {
 }
 
 /// The ground as far as it was seen; nothing before all that the layer depends on was asked for.
-fn seen(sights: &Sights, policy: &Arc<Policy>, tls: &Tls) -> Option<Ground> {
+fn seen(sights: &Sights, policy: &Arc<Policy>, tls: &Tls, before: &Ground) -> Option<Ground> {
     let routing = policy.routing();
     let waits = routing.is_on()
         && (sights.surroundings.gateway_versions.is_none()
@@ -196,19 +199,23 @@ fn seen(sights: &Sights, policy: &Arc<Policy>, tls: &Tls) -> Option<Ground> {
     if waits {
         return None;
     }
-    let gateway_class = match &sights.gateway {
+    let class = match &sights.gateway {
         Parent::Read(Some(gateway)) => {
             let named = gateway["spec"]["gatewayClassName"].as_str();
-            named.and_then(|name| sights.gateway_classes.get(name)).cloned()
+            named.and_then(|name| sights.gateway_classes.get(name))
         }
         Parent::NotAsked | Parent::Unreadable | Parent::Read(None) => None,
     };
+    // Of another Gateway it says nothing.
+    let before = before.class.as_ref().filter(|_| before.policy.routing().gateway == routing.gateway);
+    let class = GatewayClass::settled(class, before).cloned();
     Some(Ground {
         is_known: true,
         policy: Arc::clone(policy),
-        layer: layer::resolve(routing, &Surroundings { gateway_class, ..sights.surroundings.clone() }),
+        layer: layer::resolve(routing, &Surroundings { gateway_class: class.clone(), ..sights.surroundings.clone() }),
         tls: tls.clone(),
         gateway: sights.gateway.clone(),
+        class,
     })
 }
 
@@ -246,9 +253,9 @@ fn ingress_classes(
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
     let mut classes: Collected<IngressClass> = Collected::default();
     collect(tasks, cluster, watches, resource, Selection::default(), move |change| {
-        let is_unreadable = matches!(change, Change::Unreadable);
+        let is_refused = is_refused(&change);
         let is_other = classes.take(change, |object| (name(&object), ingress_class(&object)));
-        if !is_unreadable && !is_other {
+        if !is_refused && !is_other {
             return;
         }
         let mut sights = lock(&sights);
@@ -273,7 +280,7 @@ fn gateways(
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
     let mut gateways: Collected<Value> = Collected::default();
     collect(tasks, cluster, watches, gateway_api("gateways"), selection, move |change| {
-        if matches!(change, Change::Unreadable) {
+        if is_refused(&change) {
             let mut sights = lock(&sights);
             // What was read stays: a connection that broke says nothing of the Gateway.
             if sights.gateway == Parent::NotAsked {
@@ -297,8 +304,8 @@ fn gateway_classes(
     let (sights, changed) = (Arc::clone(sights), Arc::clone(changed));
     let mut classes: Collected<GatewayClass> = Collected::default();
     collect(tasks, cluster, watches, gateway_api("gatewayclasses"), Selection::default(), move |change| {
-        let is_unreadable = matches!(change, Change::Unreadable);
-        if !classes.take(change, |object| (name(&object), gateway_class(&object))) && !is_unreadable {
+        let is_refused = is_refused(&change);
+        if !classes.take(change, |object| (name(&object), gateway_class(&object))) && !is_refused {
             return;
         }
         let mut sights = lock(&sights);
@@ -318,6 +325,12 @@ fn collect(
 ) {
     let (cluster, watches) = (cluster.clone(), watches.clone());
     tasks.spawn(async move { follow(cluster, resource, selection, watches, &Notify::new(), tell).await });
+}
+
+/// Whether nothing can be read, and will not be. Whatever else fails says nothing of what there is, and is waited for:
+/// else an API server that is slow for a moment would have every route written without proof.
+fn is_refused(change: &Change) -> bool {
+    matches!(change, Change::Unreadable(class) if class.is_conclusive())
 }
 
 /// Of a group that is served in this version since Gateway API 1.0.
@@ -370,6 +383,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    mod answers;
 
     #[test]
     fn a_layer_is_given_up_when_it_has_been_gone_for_so_long_however_often_somebody_looks() {

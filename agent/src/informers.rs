@@ -18,7 +18,7 @@ use crate::desired::node_hash;
 use crate::metrics::Watches;
 use crate::objects::{Kind, resource};
 use crate::session::{Membership, Phase, Seen};
-use crate::watch::{Change, follow};
+use crate::watch::{Change, Collected, follow};
 use crate::world::World;
 
 mod namespaces;
@@ -83,7 +83,7 @@ impl Informers {
                     gate.open();
                 }
             }
-            Change::Unreadable | Change::Readable => {}
+            Change::Unreadable(_) | Change::Readable => {}
         })
         .await;
     }
@@ -108,7 +108,12 @@ impl Informers {
                 world.readable(kind, true);
                 drop(listed.take());
             }
-            Change::Unreadable => world.readable(kind, false),
+            Change::Unreadable(class) => {
+                world.readable(kind, false);
+                if class.is_conclusive() {
+                    world.refused(kind);
+                }
+            }
             Change::Readable => world.readable(kind, true),
         })
         .await;
@@ -133,16 +138,21 @@ impl Informers {
                     namespaces.only(&seen);
                     ready.notify_one();
                 }
-                Change::Unreadable | Change::Readable => {}
+                Change::Unreadable(_) | Change::Readable => {}
             }
         })
         .await;
     }
 
-    /// Which namespaces have the `NetworkPolicy` of sessions.
+    /// Which namespaces have the `NetworkPolicy` of sessions. Where one namespace is all that may be looked into, nobody is
+    /// elected to keep it, so it is the administrator's, as with `network.mode: manual`.
     pub async fn network_policies(self) {
+        if let Some(namespace) = &self.namespace {
+            self.world.protected(namespace, true);
+            return std::future::pending().await;
+        }
         let fields = format!("metadata.name={}", keys::NETWORK_POLICY);
-        let selection = Selection { namespace: self.namespace.clone(), fields, ..Selection::default() };
+        let selection = Selection { fields, ..Selection::default() };
         let world = Arc::clone(&self.world);
         let mut seen = HashSet::new();
         let resource = Resource::of("networkpolicies", "networking.k8s.io/v1");
@@ -160,7 +170,7 @@ impl Informers {
                 }
                 Change::Gone(object) => world.protected(&namespace(&object), false),
                 Change::Listed => world.only_protected(&seen),
-                Change::Unreadable | Change::Readable => {}
+                Change::Unreadable(_) | Change::Readable => {}
             }
         })
         .await;
@@ -170,18 +180,25 @@ impl Informers {
     pub async fn node(self) {
         let selection = Selection { fields: format!("metadata.name={}", self.node), ..Selection::default() };
         let world = Arc::clone(&self.world);
-        self.follow(Resource::core("nodes"), selection, &Notify::new(), move |change| {
-            if let Change::Seen(node) = change {
-                let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-                let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
-                world.node_lost(ready.is_some_and(|condition| condition["status"] != "True"));
-            }
-        })
-        .await;
+        let mut nodes = Collected::default();
+        let tell = move |change| node_changed(&world, &mut nodes, change);
+        self.follow(Resource::core("nodes"), selection, &Notify::new(), tell).await;
     }
 
     async fn follow(&self, resource: Resource, selection: Selection, relist: &Notify, tell: impl FnMut(Change)) {
         follow(self.cluster.clone(), resource, selection, self.watches.clone(), relist, tell).await;
+    }
+}
+
+/// Takes in what happens to the agent's node. One that was deleted is lost, as it is for the elected agent.
+fn node_changed(world: &World, nodes: &mut Collected<bool>, change: Change) {
+    let is_lost = |node: &Value| {
+        let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+        let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
+        ready.is_some_and(|condition| condition["status"] != "True")
+    };
+    if nodes.take(change, |node| (String::new(), is_lost(&node))) {
+        world.node_lost(nodes.all().values().next().copied().unwrap_or(true));
     }
 }
 
@@ -220,6 +237,56 @@ mod tests {
             assert_eq!(known(), 0, "{node}");
             seen(&world, "node-1", Kind::Service, &service("5", &json!("node-1")));
             assert_eq!(known(), 1);
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_not_ready_or_was_deleted_is_lost() {
+        let world = World::new(Ground::default());
+        let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "p",
+            "labels": {"cofferdam.dev/session": "a"}}, "status": {"phase": "Running"}});
+        world.pod(Seen::read(&pod, Membership::Other, &Policy::built_in()).unwrap());
+        let node = |ready: &str| json!({"status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        let mut nodes = Collected::default();
+        let mut after = |change| {
+            node_changed(&world, &mut nodes, change);
+            world.snapshot("p").unwrap().is_node_lost
+        };
+        assert!(!after(Change::Begun) && !after(Change::Seen(node("True"))) && !after(Change::Listed));
+        assert!(after(Change::Seen(node("Unknown"))));
+        assert!(!after(Change::Seen(node("True"))));
+        assert!(after(Change::Gone(node("True"))));
+        assert!(!after(Change::Seen(node("True"))));
+        // It went while nobody watched.
+        assert!(!after(Change::Begun) && after(Change::Listed));
+    }
+
+    #[tokio::test]
+    async fn in_the_namespaced_variant_the_network_policy_is_the_administrators() {
+        let registry = prometheus::Registry::new();
+        let client = kube::Client::new(
+            tower::service_fn(|_: http::Request<kube::client::Body>| {
+                std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+            }),
+            "default",
+        );
+        let informers = |namespace: Option<&str>, world: &Arc<World>, watches: &Watches, cluster: &Cluster| Informers {
+            world: Arc::clone(world),
+            cluster: cluster.clone(),
+            watches: watches.clone(),
+            node: "node-1".to_owned(),
+            namespace: namespace.map(str::to_owned),
+        };
+        let cluster = Cluster::new(client, &registry).unwrap();
+        let watches = crate::metrics::Metrics::register(&registry, "", false).unwrap().watches;
+        for (namespace, expected) in [(Some("n"), true), (None, false)] {
+            let world = Arc::new(World::new(Ground::default()));
+            let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "p",
+                "labels": {"cofferdam.dev/session": "a"}}, "status": {"phase": "Running"}});
+            world.pod(Seen::read(&pod, Membership::Other, &Policy::built_in()).unwrap());
+            let never = informers(namespace, &world, &watches, &cluster).network_policies();
+            assert!(futures_util::FutureExt::now_or_never(never).is_none());
+            assert_eq!(world.snapshot("p").unwrap().is_protected, expected);
         }
     }
 }

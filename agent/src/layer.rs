@@ -10,7 +10,7 @@ pub struct Surroundings {
     pub gateway_versions: Option<Vec<String>>,
     /// All `IngressClasses`; none where they could not be listed.
     pub ingress_classes: Option<Vec<IngressClass>>,
-    /// What is known of the class of the Gateway that is configured.
+    /// What was last known of the class of the Gateway that is configured.
     pub gateway_class: Option<GatewayClass>,
 }
 
@@ -206,6 +206,18 @@ fn invalid(message: impl Into<String>) -> LayerError {
 }
 
 impl GatewayClass {
+    /// What to go by, with `now` being what is known of the class and `before` what was gone by: a Gateway or a class that is
+    /// not there, or whose controller has not yet said what it can, says nothing else. All routes would be written without
+    /// proof, and with it again in a moment.
+    #[must_use]
+    pub fn settled<'a>(now: Option<&'a Self>, before: Option<&'a Self>) -> Option<&'a Self> {
+        let has_yet_to_say = |now: &&Self| {
+            now.supported_features.is_empty()
+                && before.is_some_and(|before| before.controller_name == now.controller_name)
+        };
+        now.filter(|now| !has_yet_to_say(now)).or(before)
+    }
+
     /// Whether routes of this class can give the answer to a probe a header that only they know.
     #[must_use]
     pub fn sets_response_headers(&self) -> bool {

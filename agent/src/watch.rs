@@ -46,8 +46,8 @@ pub enum Change {
     Listed,
     /// An object is gone; it as it last was.
     Gone(Value),
-    /// Nothing can be read, and what is known gets old.
-    Unreadable,
+    /// Nothing can be read, and what is known gets old. Unless the class is conclusive, that says nothing of what there is.
+    Unreadable(Class),
     /// It can be read again.
     Readable,
 }
@@ -98,7 +98,7 @@ pub async fn follow(
                 // A connection that broke is nothing; one that does not come back is.
                 if resume.is_none() || !first {
                     failures.is_told = true;
-                    tell(Change::Unreadable);
+                    tell(Change::Unreadable(failed.class));
                 }
                 from = resume;
                 tokio::time::sleep(pause).await;

@@ -258,7 +258,10 @@ mod tests {
         let world = World::new(Ground::default());
         let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "u"}, "status": {"phase": "Running"}});
         world.pod(Seen::read(&pod, Membership::Enforced, &Policy::built_in()).unwrap()).unwrap();
+        // That the API server is slow says nothing of what there is.
         world.readable(Kind::HttpRoute, false);
+        assert!(!world.snapshot("u").unwrap().are_routes_known);
+        world.refused(Kind::HttpRoute);
         assert!(world.snapshot("u").unwrap().are_routes_known);
     }
 }

@@ -39,7 +39,7 @@ struct State {
     protected: HashSet<String>,
     /// Kinds whose objects cannot be read now.
     unreadable: HashSet<Kind>,
-    /// Whether `HTTPRoutes` were listed once, or could not be.
+    /// Whether `HTTPRoutes` were listed once, or will not be.
     are_routes_known: bool,
     /// The version of Gateway API that `HTTPRoutes` are watched at; none while they are not.
     route_version: Option<Arc<str>>,
@@ -70,7 +70,7 @@ pub struct Snapshot {
     pub is_protected: bool,
     /// Whether status of routes of this kind cannot be read now.
     pub unreadable: HashSet<Kind>,
-    /// Whether `HTTPRoutes` were listed, or could not be: before, those that are there seem missing.
+    /// Whether `HTTPRoutes` were listed, or will not be: before, those that are there seem missing.
     pub are_routes_known: bool,
     /// The version of Gateway API that `HTTPRoutes` are watched at; none while they are not.
     pub route_version: Option<Arc<str>>,
@@ -239,16 +239,18 @@ impl World {
         self.state().route_version = Some(version.into());
     }
 
-    /// Whether objects of a kind can be read.
+    /// Whether objects of a kind can be read now.
     pub fn readable(&self, kind: Kind, is_readable: bool) {
         let mut state = self.state();
         let changed = if is_readable { state.unreadable.remove(&kind) } else { state.unreadable.insert(kind) };
         if changed {
             state.wake_everyone();
         }
-        if !is_readable {
-            state.asked(kind);
-        }
+    }
+
+    /// Objects of a kind are not waited for: there is no such kind, or no right to read it.
+    pub fn refused(&self, kind: Kind) {
+        self.state().asked(kind);
     }
 
     /// Whether a namespace has the `NetworkPolicy` of sessions.
@@ -286,7 +288,7 @@ impl World {
 }
 
 impl State {
-    /// Objects of a kind were listed, or cannot be.
+    /// Objects of a kind were listed, or will not be.
     fn asked(&mut self, kind: Kind) {
         if kind == Kind::HttpRoute && !std::mem::replace(&mut self.are_routes_known, true) {
             self.wake_everyone();

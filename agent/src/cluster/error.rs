@@ -54,6 +54,13 @@ impl Class {
         Self::Other,
     ];
 
+    /// Whether it is an answer to the question what there is: no such kind, or no right to it. That is so until somebody
+    /// changes it; whatever else fails says nothing.
+    #[must_use]
+    pub fn is_conclusive(self) -> bool {
+        matches!(self, Self::Forbidden | Self::NotFound)
+    }
+
     /// As a metric's label.
     #[must_use]
     pub fn as_str(self) -> &'static str {

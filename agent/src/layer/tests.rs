@@ -159,3 +159,25 @@ fn routes_carry_a_proof_where_the_layer_is_known_to_be_able_to_or_is_told_to_be(
         }
     }
 }
+
+#[test]
+fn a_class_that_is_gone_or_has_yet_to_say_what_it_can_changes_nothing() {
+    let class = |controller: &str, features: &[&str]| GatewayClass {
+        name: "c".to_owned(),
+        controller_name: controller.to_owned(),
+        supported_features: features.iter().map(ToString::to_string).collect(),
+    };
+    let (able, silent) = (class("a", &[SETS_RESPONSE_HEADERS]), class("a", &[]));
+    let (unable, other) = (class("a", &["HTTPRoute"]), class("b", &[]));
+    for (now, before, expected) in [
+        (None, Some(&able), Some(&able)),
+        (Some(&silent), Some(&able), Some(&able)),
+        (Some(&unable), Some(&able), Some(&unable)),
+        (Some(&other), Some(&able), Some(&other)),
+        (Some(&silent), None, Some(&silent)),
+        (Some(&able), Some(&silent), Some(&able)),
+        (None, None, None),
+    ] {
+        assert_eq!(GatewayClass::settled(now, before), expected, "{now:?} after {before:?}");
+    }
+}

@@ -32,7 +32,7 @@ impl<T> Collected<T> {
             }
             Change::Gone(object) => drop(self.now.remove(&read(object).0)),
             Change::Listed => self.now = self.next.take().unwrap_or_default(),
-            Change::Unreadable | Change::Readable => return false,
+            Change::Unreadable(_) | Change::Readable => return false,
         }
         self.next.is_none()
     }

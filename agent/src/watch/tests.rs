@@ -60,7 +60,7 @@ async fn what_can_be_watched_again_is_told_when_the_watch_begins_though_nothing_
     // The first might have been a connection that broke.
     for _ in 0..2 {
         let told = changes.recv().await;
-        assert!(matches!(told, Some(Change::Unreadable)), "{told:?}");
+        assert!(matches!(told, Some(Change::Unreadable(Class::Forbidden))), "{told:?}");
     }
     let told = timeout(Duration::from_secs(100), changes.recv()).await;
     assert!(matches!(told, Ok(Some(Change::Readable))), "{told:?}");
@@ -74,7 +74,7 @@ async fn a_watch_that_breaks_after_it_worked_is_a_first_failure() {
     let mut changes = follow_by(vec![list(), forbidden(), forbidden(), broken, (200, String::new(), true)]);
     assert!(matches!(changes.recv().await, Some(Change::Begun)));
     assert!(matches!(changes.recv().await, Some(Change::Listed)));
-    assert!(matches!(changes.recv().await, Some(Change::Unreadable)));
+    assert!(matches!(changes.recv().await, Some(Change::Unreadable(_))));
     assert!(matches!(changes.recv().await, Some(Change::Readable)));
     let told = timeout(Duration::from_secs(100), changes.recv()).await;
     assert!(told.is_err(), "nothing is to be told: {told:?}");

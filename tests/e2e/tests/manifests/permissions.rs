@@ -72,8 +72,7 @@ fn the_namespaced_variant_has_no_right_beyond_the_session_namespace() {
     let missing: BTreeSet<_> = everywhere.difference(&here).map(|(_, resource, _)| resource.as_str()).collect();
     let expected = ["gatewayclasses", "ingressclasses", "namespaces", "networkpolicies", "nodes"];
     assert!(missing.iter().eq(&expected), "{missing:?}");
-    let of_networks: Vec<_> = here.iter().filter(|right| right.1 == "networkpolicies").map(|right| &right.2).collect();
-    assert_eq!(of_networks, ["list", "watch"]);
+    assert!(!here.iter().any(|right| right.1 == "networkpolicies"), "nobody looks for it");
 
     let arguments = &objects.only("DaemonSet")["spec"]["template"]["spec"]["containers"][0]["args"];
     assert!(items(arguments).contains(&json!("--namespace-only=cofferdam-sessions")), "{arguments}");

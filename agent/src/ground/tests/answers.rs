@@ -1,0 +1,124 @@
+//! What is concluded from an API server that answers, refuses or fails.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use prometheus::Registry;
+
+use super::*;
+use crate::metrics::Metrics;
+
+/// Answers to lists, by the end of their path; what is not among them is a fault of the server's.
+type Answers = Arc<Mutex<BTreeMap<&'static str, (u16, Value)>>>;
+
+const POLICY: &str = "profiles: {default: {}}\nrouting: {baseDomain: example.com, gateway: {name: g, namespace: n}}";
+
+fn items(items: &Value) -> (u16, Value) {
+    (200, json!({"metadata": {"resourceVersion": "1"}, "items": items}))
+}
+
+fn class(features: &[&str]) -> Value {
+    json!({"metadata": {"name": "c"}, "spec": {"controllerName": "example.com/c"}, "status": {"supportedFeatures": features}})
+}
+
+fn forbidden() -> (u16, Value) {
+    let message = "x is forbidden: User \"a\" cannot list resource \"x\" in API group \"y\" at the cluster scope";
+    (403, json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}))
+}
+
+/// Keeps a world's ground by these answers.
+fn kept_by(answers: &Answers) -> Arc<World> {
+    let answers = Arc::clone(answers);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let path = request.uri().path();
+        let (status, answer) = if path == "/apis" {
+            let version = json!({"groupVersion": format!("{GATEWAY_GROUP}/v1"), "version": "v1"});
+            (200, json!({"groups": [{"name": GATEWAY_GROUP, "versions": [version], "preferredVersion": version}]}))
+        } else if path.ends_with("/v1") {
+            let routes =
+                json!({"name": "httproutes", "singularName": "", "namespaced": true, "kind": "HTTPRoute", "verbs": []});
+            (200, json!({"groupVersion": format!("{GATEWAY_GROUP}/v1"), "resources": [routes]}))
+        } else if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+            // So that everything is listed again and again.
+            (
+                200,
+                json!({"type": "ERROR", "object": {"code": 410, "reason": "Expired", "message": "", "status": "Failure"}}),
+            )
+        } else {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            answers.lock().unwrap().get(name).cloned().unwrap_or((500, json!({})))
+        };
+        let answer = Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()));
+        async move { Ok::<_, Infallible>(answer.unwrap()) }
+    });
+    let registry = Registry::new();
+    let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
+    let watches = Metrics::register(&registry, "", false).unwrap().watches;
+    let world = Arc::new(World::new(Ground::default()));
+    let policy = Arc::new(Policy::parse("policy.yaml", POLICY).unwrap());
+    tokio::spawn(keep(Arc::clone(&world), cluster, watches, policy, None, Arc::new(|_: &[String]| {}), None));
+    world
+}
+
+/// What the ground says after so long that all was listed many times.
+async fn settled(world: &World) -> Option<Result<bool, String>> {
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let ground = world.ground.load();
+    ground.is_known.then(|| match &ground.layer {
+        Ok(Layer::Gateway { proof, .. }) => Ok(*proof),
+        other => Err(format!("{other:?}")),
+    })
+}
+
+fn all() -> Answers {
+    let gateway = json!({"metadata": {"name": "g", "namespace": "n"}, "spec": {"gatewayClassName": "c"}});
+    Arc::new(Mutex::new(
+        [
+            ("gateways", items(&json!([gateway]))),
+            ("gatewayclasses", items(&json!([class(&["HTTPRouteResponseHeaderModification"])]))),
+            ("ingressclasses", items(&json!([]))),
+        ]
+        .into(),
+    ))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_concluded_from_an_api_server_that_fails() {
+    for name in ["gateways", "gatewayclasses", "ingressclasses"] {
+        let answers = all();
+        let held_back = answers.lock().unwrap().remove(name).unwrap();
+        let world = kept_by(&answers);
+        assert_eq!(settled(&world).await, None, "{name}");
+        answers.lock().unwrap().insert(name, held_back);
+        assert_eq!(settled(&world).await, Some(Ok(true)), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_may_list_is_not_waited_for() {
+    for (name, proof) in [("gateways", false), ("gatewayclasses", false), ("ingressclasses", true)] {
+        let answers = all();
+        answers.lock().unwrap().insert(name, forbidden());
+        assert_eq!(settled(&kept_by(&answers)).await, Some(Ok(proof)), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_keep_their_proof_while_a_gateway_is_reinstalled_and_lose_it_when_its_class_says_so() {
+    let answers = all();
+    let world = kept_by(&answers);
+    assert_eq!(settled(&world).await, Some(Ok(true)));
+    let set = |name, list: Value| answers.lock().unwrap().insert(name, items(&list));
+    let gateway = set("gateways", json!([])).unwrap();
+    assert_eq!(settled(&world).await, Some(Ok(true)), "the Gateway is gone");
+    set("gatewayclasses", json!([]));
+    answers.lock().unwrap().insert("gateways", gateway);
+    assert_eq!(settled(&world).await, Some(Ok(true)), "the class is gone");
+    set("gatewayclasses", json!([class(&[])]));
+    assert_eq!(settled(&world).await, Some(Ok(true)), "the class has yet to say what it can");
+    set("gatewayclasses", json!([class(&["HTTPRoute"])]));
+    assert_eq!(settled(&world).await, Some(Ok(false)), "the class says otherwise");
+}
