@@ -72,3 +72,36 @@ impl Stages {
         self.first.as_ref().is_some_and(|first| first.is_whole)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_model::endpoints::Endpoints;
+    use prometheus::Registry;
+
+    use super::*;
+    use crate::desired::testing::session;
+    use crate::report::Condition;
+    use crate::session::Session;
+    use crate::work::testing::seen;
+
+    #[test]
+    fn the_stages_of_routes_end_when_a_route_holds_and_not_where_there_is_none() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry, "digest", false).unwrap();
+        let start = Start::new(&seen(&Session { address: None, ..session("3000") }));
+        let mut stages = Stages { first: Some(start), published: Some(start.at), ..Stages::default() };
+        let mut ended_with = |type_, reason| {
+            let conditions = vec![Condition { type_, reason, message: String::new() }];
+            stages.told(&Report { conditions, endpoints: Endpoints::new(String::new(), Vec::new()) }, &metrics);
+            let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+            [Stage::Programmed, Stage::Reachable]
+                .map(|stage| text.contains(&format!("_count{{stage=\"{}\"}} 1", stage.as_str())))
+        };
+        assert_eq!(ended_with(ConditionType::RouteProgrammed, Reason::NothingToRoute), [false, false]);
+        assert_eq!(ended_with(ConditionType::RouteReachable, Reason::NotRouted), [false, false]);
+        assert_eq!(ended_with(ConditionType::PortsReachable, Reason::AllReachable), [false, false]);
+        assert_eq!(ended_with(ConditionType::RouteProgrammed, Reason::AddressAssigned), [true, false]);
+        assert_eq!(ended_with(ConditionType::RouteReachable, Reason::Reachable), [true, true]);
+        assert_eq!(ended_with(ConditionType::RouteReachable, Reason::Reachable), [true, true], "once for each start");
+    }
+}
