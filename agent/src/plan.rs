@@ -4,7 +4,8 @@ use cofferdam_model::keys;
 use serde_json::Value;
 
 use crate::desired::Wanted;
-use crate::objects::{Kind, Live};
+use crate::objects::{Kind, Live, name};
+use crate::session::Session;
 
 mod difference;
 
@@ -72,21 +73,21 @@ pub fn first_leaving<'a>(wanted: &'a [Wanted], live: &[Live]) -> Option<(&'a Wan
 }
 
 /// What has to be done so that `live` becomes `wanted`. Nothing where it is so already. `live` are the objects that carry
-/// our labels and belong to the session of this id, maybe to another pod of that id; `uid` is the pod's.
+/// our labels and belong to the session of this id, maybe to another pod of that id.
 ///
 /// Without the Service nothing else is made: as long as another's is in the way, creating it is all there is to do, and
 /// [`claim`] says what the conflict means. What is being deleted is waited for, and everything else goes on.
 #[must_use]
-pub fn plan(uid: &str, wanted: &[Wanted], live: &[Live]) -> Plan {
+pub fn plan(session: &Session, wanted: &[Wanted], live: &[Live]) -> Plan {
     let mut plan = Plan::default();
     let service = wanted.iter().find(|wanted| wanted.kind == Kind::Service);
     if let Some((wanted, service)) = service.and_then(|wanted| Some((wanted, find(wanted, live)?)))
-        && claim(&service.object, uid) != Claim::Ours
+        && claim(&service.object, &session.uid) != Claim::Ours
     {
         plan.claim = (!is_leaving(service)).then(|| wanted.clone());
         return plan;
     }
-    plan.deletes = unwanted(uid, wanted, live);
+    plan.deletes = unwanted(session, wanted, live);
     for wanted in wanted {
         match find(wanted, live) {
             None if wanted.kind == Kind::Service => plan.claim = Some(wanted.clone()),
@@ -106,12 +107,12 @@ fn find<'a>(wanted: &Wanted, live: &'a [Live]) -> Option<&'a Live> {
     live.iter().find(|live| live.kind == wanted.kind && live.name == wanted.name)
 }
 
-/// Deletes what is ours, or nobody's, and not wanted: routes before what they lead to, the claim last. Whoever has the claim
-/// has all that is there; what another pod left would lead to this one.
-fn unwanted(uid: &str, wanted: &[Wanted], live: &[Live]) -> Vec<Delete> {
+/// Deletes what is ours and not wanted: routes before what they lead to, the claim last. Whoever has the claim has all that is
+/// there; what another pod left would lead to this one. Without it a pod has what it owns alone.
+fn unwanted(session: &Session, wanted: &[Wanted], live: &[Live]) -> Vec<Delete> {
     let is_wanted = |live: &Live| wanted.iter().any(|wanted| wanted.kind == live.kind && wanted.name == live.name);
-    let has_claim = live.iter().any(|live| live.kind == Kind::Service && claim(&live.object, uid) == Claim::Ours);
-    let is_ours = |live: &Live| has_claim || pods(&live.object).all(|pod| pod["uid"] == uid);
+    let has_claim = has_claim(session, live);
+    let is_ours = |live: &Live| has_claim || is_owned(&live.object, &session.uid);
     let mut unwanted: Vec<&Live> =
         live.iter().filter(|live| !is_wanted(live) && !is_leaving(live) && is_ours(live)).collect();
     unwanted.sort_by(|one, other| (other.kind, &one.name).cmp(&(one.kind, &other.name)));
@@ -150,6 +151,12 @@ fn pods(object: &Value) -> impl Iterator<Item = &Value> {
     list(&object["metadata"]["ownerReferences"]).filter(|owner| owner["kind"] == "Pod")
 }
 
+/// Whether this pod owns an object, and no other does.
+fn is_owned(object: &Value, uid: &str) -> bool {
+    let mut pods = pods(object).peekable();
+    pods.peek().is_some() && pods.all(|pod| pod["uid"] == uid)
+}
+
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
@@ -175,6 +182,15 @@ pub enum Claim {
     },
     /// It is not Cofferdam's at all, and never taken over.
     Foreign,
+}
+
+/// Whether a session has the claim of its id. Only the Service of that name is one: anybody can label another with an id, and
+/// name a pod as its owner.
+#[must_use]
+pub fn has_claim(session: &Session, live: &[Live]) -> bool {
+    let is_named = |live: &Live| session.id.as_ref().is_some_and(|id| live.name == name(id.as_str()));
+    live.iter()
+        .any(|live| live.kind == Kind::Service && is_named(live) && claim(&live.object, &session.uid) == Claim::Ours)
 }
 
 /// Whose this Service is, for the pod of that uid.

@@ -13,6 +13,11 @@ use server::{Outcome, Server};
 
 const UID: &str = "pod-uid";
 
+/// A pod of the session's id.
+fn pod(uid: &str) -> Session {
+    Session { uid: uid.to_owned(), ..session("") }
+}
+
 fn told(plan: &Plan) -> Vec<String> {
     let deletes = plan.deletes.iter().map(|delete| format!("delete {:?} {}", delete.kind, delete.name));
     let claim = plan.claim.iter().map(|wanted| format!("create {:?} {}", wanted.kind, wanted.name));
@@ -34,7 +39,7 @@ fn settled(session: &Session, layer: &Layer) -> (Server, Vec<Wanted>) {
 fn the_claim_is_created_and_all_the_rest_applied() {
     let wanted = objects(&session("3000,3001"), &gateway(true));
     assert_eq!(
-        told(&plan(UID, &wanted, &[])),
+        told(&plan(&pod(UID), &wanted, &[])),
         [
             "create Service s-2abc",
             "apply EndpointSlice s-2abc",
@@ -48,7 +53,7 @@ fn the_claim_is_created_and_all_the_rest_applied() {
 fn what_the_api_server_stores_of_it_is_no_difference() {
     for layer in [gateway(true), gateway(false), ingress(), Layer::Off] {
         let (server, wanted) = settled(&session("3000,3001,53/udp,53/tcp"), &layer);
-        assert_eq!(told(&plan(UID, &wanted, &server.objects)), [""; 0], "{layer:?}");
+        assert_eq!(told(&plan(&pod(UID), &wanted, &server.objects)), [""; 0], "{layer:?}");
     }
 }
 
@@ -57,12 +62,12 @@ fn a_port_that_goes_away_loses_its_route_first() {
     let (server, _) = settled(&session("3000,3001,4000/udp"), &gateway(true));
     let wanted = objects(&session("3000"), &gateway(true));
     assert_eq!(
-        told(&plan(UID, &wanted, &server.objects)),
+        told(&plan(&pod(UID), &wanted, &server.objects)),
         ["delete HttpRoute s-2abc-3001", "apply Service s-2abc", "apply EndpointSlice s-2abc"]
     );
     let (server, _) = settled(&session("3000,3001"), &ingress());
     assert_eq!(
-        told(&plan(UID, &wanted, &server.objects)),
+        told(&plan(&pod(UID), &wanted, &server.objects)),
         ["delete Ingress s-2abc", "apply Service s-2abc", "apply EndpointSlice s-2abc", "apply HttpRoute s-2abc-3000",]
     );
 }
@@ -70,7 +75,7 @@ fn a_port_that_goes_away_loses_its_route_first() {
 #[test]
 fn what_is_published_no_more_loses_its_claim_last() {
     let (server, _) = settled(&session("3000,3001"), &gateway(true));
-    let plan = plan(UID, &[], &server.objects);
+    let plan = plan(&pod(UID), &[], &server.objects);
     assert_eq!(
         told(&plan),
         [
@@ -88,16 +93,35 @@ fn another_pods_objects_are_left_alone_until_its_claim_is_gone() {
     let other = Session { uid: "other".to_owned(), ..session("3000,3001") };
     let (mut server, theirs) = settled(&other, &gateway(true));
     let ours = objects(&session("3000"), &gateway(true));
-    assert_eq!(told(&plan(UID, &ours, &server.objects)), ["create Service s-2abc"]);
-    assert_eq!(plan(UID, &[], &server.objects), Plan::default(), "what is not ours is not deleted");
+    assert_eq!(told(&plan(&pod(UID), &ours, &server.objects)), ["create Service s-2abc"]);
+    assert_eq!(plan(&pod(UID), &[], &server.objects), Plan::default(), "what is not ours is not deleted");
 
     server.living.insert("other".to_owned());
     assert_eq!(server.settle(UID, &ours), Outcome::HostTaken("run-2abc".to_owned()));
-    assert_eq!(plan("other", &theirs, &server.objects), Plan::default());
+    assert_eq!(plan(&pod("other"), &theirs, &server.objects), Plan::default());
 
     server.living.clear();
     assert_eq!(server.settle(UID, &ours), Outcome::Settled);
     assert!(server.objects.iter().all(|live| claim(&live.object, UID) == Claim::Ours), "{:?}", server.objects);
+}
+
+#[test]
+fn only_the_service_of_the_sessions_name_is_its_claim() {
+    let (mut server, wanted) = settled(&session("3000"), &gateway(true));
+    // Somebody makes a Service with our labels for a pod of the same id that publishes nothing.
+    let mut decoy = server.objects[0].clone();
+    (decoy.name, decoy.uid) = ("decoy".to_owned(), "decoy-uid".to_owned());
+    decoy.object["metadata"]["ownerReferences"][0]["uid"] = json!("other");
+    let mut orphan = server.objects[2].clone();
+    orphan.object["metadata"]["ownerReferences"] = Value::Null;
+    (orphan.name, orphan.uid) = ("orphan".to_owned(), "orphan-uid".to_owned());
+    server.objects.extend([decoy, orphan]);
+    assert!(has_claim(&pod(UID), &server.objects) && !has_claim(&pod("other"), &server.objects));
+    assert_eq!(told(&plan(&pod("other"), &[], &server.objects)), ["delete Service decoy"], "all that it owns");
+    let nameless = Session { id: None, ..pod(UID) };
+    assert!(!has_claim(&nameless, &server.objects));
+    let steps = told(&plan(&pod(UID), &wanted, &server.objects));
+    assert_eq!(steps, ["delete HttpRoute orphan", "delete Service decoy"], "who has the claim has all");
 }
 
 #[test]
@@ -111,17 +135,17 @@ fn what_is_being_deleted_is_waited_for_and_holds_up_nothing_else() {
     assert_eq!(first_leaving(&wanted, &server.objects), None);
     leave(&mut server, 2);
     server.objects[2].object["spec"] = json!({});
-    assert_eq!(plan(UID, &wanted, &server.objects), Plan::default());
+    assert_eq!(plan(&pod(UID), &wanted, &server.objects), Plan::default());
     let keeps = vec!["example.com/keep".to_owned()];
     assert_eq!(first_leaving(&wanted, &server.objects), Some((&wanted[2], keeps.clone())));
     server.objects[1].object["endpoints"] = json!([]);
-    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
+    assert_eq!(told(&plan(&pod(UID), &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
     // The claim is ours until it is gone.
     leave(&mut server, 0);
-    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
+    assert_eq!(told(&plan(&pod(UID), &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
     assert_eq!(first_leaving(&wanted, &server.objects), Some((&wanted[0], keeps)));
     let theirs = objects(&Session { uid: "other".to_owned(), ..session("3000") }, &gateway(true));
-    assert_eq!(plan("other", &theirs, &server.objects), Plan::default(), "another's claim that goes is waited for");
+    assert_eq!(plan(&pod("other"), &theirs, &server.objects), Plan::default(), "another's claim that goes is waited for");
     assert!(first_leaving(&theirs, &server.objects).is_some());
 }
 
@@ -130,7 +154,10 @@ fn what_is_not_wanted_and_does_not_go_is_in_nobodys_way() {
     let (mut server, _) = settled(&session("3000,3001"), &gateway(true));
     server.objects[3].object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let wanted = objects(&session("3000"), &gateway(true));
-    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply Service s-2abc", "apply EndpointSlice s-2abc"]);
+    assert_eq!(
+        told(&plan(&pod(UID), &wanted, &server.objects)),
+        ["apply Service s-2abc", "apply EndpointSlice s-2abc"]
+    );
     assert_eq!(first_leaving(&wanted, &server.objects), None);
 }
 
@@ -139,7 +166,7 @@ fn what_an_apply_cannot_take_away_is_named() {
     let (mut server, wanted) = settled(&session("3000"), &gateway(true));
     let ports = &mut server.objects[0].object["spec"]["ports"];
     *ports = json!([ports[0], { "name": "x", "port": 22, "targetPort": 22, "protocol": "TCP" }]);
-    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["apply Service s-2abc"]);
+    assert_eq!(told(&plan(&pod(UID), &wanted, &server.objects)), ["apply Service s-2abc"]);
     assert_eq!(flaw(&wanted[0], &server.objects[0].object), Some(Flaw::Field("spec.ports".to_owned())));
     assert_eq!(flaw(&wanted[1], &server.objects[1].object), None);
 }
@@ -171,7 +198,7 @@ fn annotations_of_others_on_a_route_are_foreign_but_for_notes() {
         live.object["metadata"]["labels"]["example.com/cost"] = json!("1");
     }
     server.objects[0].object["metadata"]["annotations"]["cloud.google.com/neg"] = json!("{}");
-    assert_eq!(plan(UID, &wanted, &server.objects), Plan::default(), "labels order nothing, and a Service is no route");
+    assert_eq!(plan(&pod(UID), &wanted, &server.objects), Plan::default(), "labels order nothing, and a Service is no route");
 }
 
 #[test]
@@ -180,13 +207,16 @@ fn what_can_never_be_applied_is_made_anew_at_once() {
     let mut moved = session("3000");
     moved.address = "fd00::9".parse().ok();
     let wanted = objects(&moved, &gateway(true));
-    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["replace EndpointSlice s-2abc"]);
+    assert_eq!(told(&plan(&pod(UID), &wanted, &server.objects)), ["replace EndpointSlice s-2abc"]);
 
     let (mut server, wanted) = settled(&session("3000"), &gateway(true));
     server.objects[0].object["spec"]["clusterIP"] = json!("10.96.0.9");
     let owners = &mut server.objects[2].object["metadata"]["ownerReferences"];
     *owners = json!([owners[0], { "apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c" }]);
-    assert_eq!(told(&plan(UID, &wanted, &server.objects)), ["replace Service s-2abc", "replace HttpRoute s-2abc-3000"]);
+    assert_eq!(
+        told(&plan(&pod(UID), &wanted, &server.objects)),
+        ["replace Service s-2abc", "replace HttpRoute s-2abc-3000"]
+    );
 }
 
 #[test]
@@ -228,7 +258,7 @@ proptest! {
     fn desired_is_deterministic_and_settles(session in a_session(), layer in a_layer()) {
         let (server, wanted) = settled(&session, &layer);
         prop_assert_eq!(&objects(&session, &layer), &wanted);
-        prop_assert_eq!(plan(UID, &wanted, &server.objects), Plan::default());
+        prop_assert_eq!(plan(&pod(UID), &wanted, &server.objects), Plan::default());
         prop_assert_eq!(server.objects.len(), wanted.len());
     }
 
@@ -249,7 +279,7 @@ proptest! {
         let (mut server, wanted) = settled(&session, &layer);
         let pristine = server.shown();
         if let Some(edited) = stranger::edit(&mut server, &wanted, &edit) {
-            prop_assert_ne!(plan(UID, &wanted, &server.objects), Plan::default(), "{} went unnoticed", edited);
+            prop_assert_ne!(plan(&pod(UID), &wanted, &server.objects), Plan::default(), "{} went unnoticed", edited);
             prop_assert_eq!(server.settle(UID, &wanted), Outcome::Settled, "{}", edited);
             prop_assert_eq!(server.shown(), pristine, "{}", edited);
         }

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::publishing::{self, Publisher};
 use crate::ground::Ground;
 use crate::layer::Layer;
+use crate::plan::has_claim;
 use crate::probe::{Aim, Observation, Prober, Target, Watch};
 use crate::session::Session;
 use crate::world::Snapshot;
@@ -83,7 +84,7 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
     let session = &snapshot.seen.session;
     let layer = ground.layer.as_ref().ok()?;
     let routing = ground.policy.routing();
-    if !publishing::has_claim(session, &snapshot.live) {
+    if !has_claim(session, &snapshot.live) {
         return None;
     }
     let route = publishing::route(session, layer, &snapshot.live, port)?;

@@ -18,7 +18,7 @@ use crate::desired::{Proof, Wanted, desired, proof_of};
 use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
-use crate::plan::{Claim, claim};
+use crate::plan::has_claim;
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::world::Snapshot;
@@ -272,11 +272,6 @@ fn digest(wanted: &Wanted) -> u64 {
     let mut hasher = DefaultHasher::new();
     wanted.object.to_string().hash(&mut hasher);
     hasher.finish()
-}
-
-/// Whether a session has the claim of its id: what another pod of that id has is its own.
-pub(super) fn has_claim(session: &Session, live: &[Live]) -> bool {
-    live.iter().any(|live| live.kind == Kind::Service && claim(&live.object, &session.uid) == Claim::Ours)
 }
 
 /// The object that is the route of a port, as far as it is there.

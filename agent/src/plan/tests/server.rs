@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::super::{Claim, Flaw, Plan, Write, claim, flaw, plan};
+use super::pod;
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live};
 
@@ -36,7 +37,7 @@ impl Server {
         let mut due = Plan::default();
         // A first look, a claim to be taken over, a last look: more rounds than that are an endless loop.
         for _ in 0..3 {
-            due = plan(uid, wanted, &self.objects);
+            due = plan(&pod(uid), wanted, &self.objects);
             if due == Plan::default() {
                 return Outcome::Settled;
             }

@@ -37,7 +37,7 @@ impl Publisher {
         if self.not_before.is_none_or(|moment| moment <= Instant::now()) {
             self.refused.clear();
         }
-        let mut plan = plan(&session.uid, wanted, &snapshot.live);
+        let mut plan = plan(session, wanted, &snapshot.live);
         let mut attempt = match first_leaving(wanted, &snapshot.live) {
             Some((wanted, finalizers)) => terminating(wanted, finalizers),
             None => Attempt::Done,
