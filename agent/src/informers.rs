@@ -19,7 +19,7 @@ use crate::metrics::Watches;
 use crate::objects::{Kind, resource};
 use crate::session::{Membership, Phase, Seen};
 use crate::watch::{Change, Collected, follow};
-use crate::world::World;
+use crate::world::{Moment, World};
 
 mod namespaces;
 
@@ -54,7 +54,7 @@ impl Informers {
         let selection = Selection { namespace: self.namespace.clone(), fields, ..Selection::default() };
         let mut gate = Some(gate);
         let world = Arc::clone(&self.world);
-        let mut round = 0;
+        let mut round = Moment::default();
         self.follow(Resource::core("pods"), selection, &relist, move |change| match change {
             Change::Begun => {
                 namespaces.begin();
@@ -98,7 +98,7 @@ impl Informers {
         if kind == Kind::HttpRoute {
             world.routes_watched(version);
         }
-        let mut round = 0;
+        let mut round = Moment::default();
         self.follow(resource(kind, version), selection, &Notify::new(), move |change| match change {
             Change::Begun => round = world.objects_begin(),
             Change::Seen(object) => seen(&world, &node, kind, &object),

@@ -15,9 +15,12 @@ use crate::session::{Seen, version};
 
 mod kept;
 mod start;
+mod told;
 
 use kept::Kept;
 pub use start::Start;
+pub use told::Moment;
+use told::Told;
 
 /// Shared by all that read and write it.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ struct State {
     sessions: HashMap<String, Known>,
     by_id: HashMap<Id, BTreeSet<String>>,
     objects: HashMap<Id, BTreeMap<(Kind, String), Kept>>,
+    /// What was told when, so that what a list did not show can be told, and an answer that is late.
+    told: Told,
     /// Namespaces that have the `NetworkPolicy` of sessions.
     protected: HashSet<String>,
     /// Kinds whose objects cannot be read now.
@@ -45,8 +50,6 @@ struct State {
     route_version: Option<Arc<str>>,
     /// Whether the node is Ready; until it was seen, it is taken for that.
     is_node_lost: bool,
-    /// Counts lists, so that what a list did not show can be told.
-    round: u64,
 }
 
 #[derive(Debug)]
@@ -54,7 +57,7 @@ struct Known {
     seen: Arc<Seen>,
     start: Start,
     wake: Arc<Notify>,
-    round: u64,
+    round: Moment,
 }
 
 /// All that is known of one session at a moment.
@@ -124,7 +127,7 @@ impl World {
     /// A pod is there, or has changed. What wakes its work, if the pod was not known.
     pub fn pod(&self, seen: Seen) -> Option<Arc<Notify>> {
         let mut state = self.state();
-        let round = state.round;
+        let round = state.told.now();
         let uid = seen.session.uid.clone();
         let id = seen.session.id.as_ref().map(|id| key(&seen.session.namespace, id.as_str()));
         let gives_up = !seen.session.phase.is_live();
@@ -156,12 +159,12 @@ impl World {
     }
 
     /// A list of pods begins.
-    pub fn pods_begin(&self) -> u64 {
+    pub fn pods_begin(&self) -> Moment {
         self.begin()
     }
 
     /// A list of pods, which began at `round`, is over: what it did not show is gone (case B109).
-    pub fn pods_listed(&self, round: u64) {
+    pub fn pods_listed(&self, round: Moment) {
         let mut state = self.state();
         let missing: Vec<String> =
             state.sessions.iter().filter(|(_, known)| known.round < round).map(|(uid, _)| uid.clone()).collect();
@@ -170,21 +173,32 @@ impl World {
         }
     }
 
-    /// An object of ours is there, or has changed. Answers to our own writes come here too, before the watch tells them.
+    /// An object of ours is there, or has changed, as a watch tells.
     pub fn object(&self, kind: Kind, object: &Value) {
         let Some((id, name)) = identity(kind, object) else { return };
         let mut state = self.state();
-        let round = state.round;
-        let objects = state.objects.entry(id.clone()).or_default();
-        let slot = (kind, name);
-        if let Some(kept) = objects.get_mut(&slot) {
-            kept.round = round;
-            if version(object) <= kept.version {
-                return;
-            }
+        let round = state.told.now();
+        state.take_in(kind, &id, name, object, round);
+    }
+
+    /// Now, for the answer to a write that begins.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
+        self.state().told.now()
+    }
+
+    /// The answer to a write of ours that began then, mostly before the watch tells of it. An answer may be late: the object may
+    /// be gone again, and no watch would ever tell so once more.
+    pub fn answer(&self, kind: Kind, object: &Value, begun: Moment) {
+        let Some((id, name)) = identity(kind, object) else { return };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut state = self.state();
+        let its = state.objects.get(&id).and_then(|objects| objects.get(&(kind, name.clone())));
+        let is_known = its.is_some_and(|kept| kept.uid == uid);
+        if is_known || !state.told.may_be_gone(kind, uid, begun) {
+            // No list has shown it.
+            state.take_in(kind, &id, name, object, begun);
         }
-        objects.insert(slot, Kept::new(object, round));
-        state.wake_all_of(&id);
     }
 
     /// An object of ours is gone.
@@ -192,6 +206,7 @@ impl World {
         let Some((id, name)) = identity(kind, object) else { return };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let mut state = self.state();
+        state.told.gone(uid);
         if let Some(objects) = state.objects.get_mut(&id)
             // One that we have made anew meanwhile is another.
             && objects.get(&(kind, name.clone())).is_some_and(|kept| kept.uid == uid)
@@ -205,19 +220,17 @@ impl World {
     }
 
     /// A list of objects of a kind begins.
-    pub fn objects_begin(&self) -> u64 {
+    pub fn objects_begin(&self) -> Moment {
         self.begin()
     }
 
     /// Lists of several kinds go on side by side, so each remembers its own round.
-    fn begin(&self) -> u64 {
-        let mut state = self.state();
-        state.round += 1;
-        state.round
+    fn begin(&self) -> Moment {
+        self.state().told.next()
     }
 
     /// A list of objects of a kind, which began at `round`, is over: what it did not show is gone (case B109).
-    pub fn objects_listed(&self, kind: Kind, round: u64) {
+    pub fn objects_listed(&self, kind: Kind, round: Moment) {
         let mut state = self.state();
         let mut touched = Vec::new();
         for (id, objects) in &mut state.objects {
@@ -228,6 +241,7 @@ impl World {
             }
         }
         state.objects.retain(|_, objects| !objects.is_empty());
+        state.told.listed(kind);
         state.asked(kind);
         for id in &touched {
             state.wake_all_of(id);
@@ -293,6 +307,20 @@ impl State {
         if kind == Kind::HttpRoute && !std::mem::replace(&mut self.are_routes_known, true) {
             self.wake_everyone();
         }
+    }
+
+    fn take_in(&mut self, kind: Kind, id: &Id, name: String, object: &Value, round: Moment) {
+        let (mut round, slot) = (round, (kind, name));
+        let objects = self.objects.entry(id.clone()).or_default();
+        if let Some(kept) = objects.get_mut(&slot) {
+            round = round.max(kept.round);
+            kept.round = round;
+            if version(object) <= kept.version {
+                return;
+            }
+        }
+        objects.insert(slot, Kept::new(object, round));
+        self.wake_all_of(id);
     }
 
     fn forget(&mut self, uid: &str) {

@@ -37,6 +37,8 @@ struct State {
     asked: Vec<String>,
     /// Writes that are forbidden, as [`Api::asked`] tells them.
     refused: BTreeSet<String>,
+    /// Writes that are taken and never answered.
+    held: BTreeSet<String>,
     /// An annotation that a webhook writes into everything.
     annotated: Option<String>,
     /// What begins the paths of a version that is not served.
@@ -88,6 +90,11 @@ impl Api {
     /// What has a path that begins so is served no more.
     pub(super) fn unserve(&self, prefix: &'static str) {
         self.state().unserved = Some(prefix);
+    }
+
+    /// That write gets no answer from now on.
+    pub(super) fn hold(&self, write: &str) {
+        self.state().held.insert(write.to_owned());
     }
 
     /// From now on each write has this annotation added to it.
@@ -147,9 +154,10 @@ impl Api {
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or_default();
         let path: Vec<&str> = parts.uri.path().split('/').skip_while(|part| *part != "namespaces").skip(2).collect();
         let name = path.get(1).copied().or(body["metadata"]["name"].as_str()).unwrap_or_default();
+        let is_held = self.state().held.contains(&format!("{} {}/{name}", parts.method, path[0]));
         let answer = self.state().do_it(&parts.method, (path[0].to_owned(), name.to_owned()), body);
         self.was_asked.notify_waiters();
-        answer
+        if is_held { std::future::pending().await } else { answer }
     }
 }
 

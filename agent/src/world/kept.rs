@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::Moment;
 use crate::objects::{Kind, Live};
 use crate::session::version;
 
@@ -12,12 +13,12 @@ use crate::session::version;
 pub(super) struct Kept {
     pub(super) uid: String,
     pub(super) version: u64,
-    pub(super) round: u64,
+    pub(super) round: Moment,
     text: Arc<str>,
 }
 
 impl Kept {
-    pub(super) fn new(object: &Value, round: u64) -> Self {
+    pub(super) fn new(object: &Value, round: Moment) -> Self {
         let metadata = &object["metadata"];
         let mut kept = json!({"metadata": {}});
         for key in [

@@ -162,3 +162,32 @@ fn an_object_whose_label_somebody_took_is_still_known_and_wakes_its_session() {
     world.object_gone(Kind::Service, &gone);
     assert!(woken(&wake) && world.snapshot("p").unwrap().live.is_empty());
 }
+
+#[test]
+fn an_answer_that_comes_after_the_end_of_its_object_brings_it_back_no_more() {
+    let world = world();
+    world.pod(seen("p", "a", 1, "Running")).unwrap();
+    let known = || world.snapshot("p").unwrap().live.len();
+    let begun = world.moment();
+    world.object_gone(Kind::Service, &service("s", 7));
+    world.answer(Kind::Service, &service("s", 6), begun);
+    assert_eq!(known(), 0, "no watch would ever tell that it is gone");
+    world.answer(Kind::Service, &service("anew", 8), begun);
+    assert_eq!(known(), 1, "that it went says nothing of the next");
+    world.answer(Kind::Service, &service("anew", 9), begun);
+    let round = world.objects_begin();
+    world.objects_listed(Kind::Service, round);
+    assert_eq!(known(), 0);
+    for uid in ["anew", "never-seen"] {
+        world.answer(Kind::Service, &service(uid, 9), begun);
+        assert_eq!(known(), 0, "a list did not show it");
+    }
+    let begun = world.moment();
+    let round = world.objects_begin();
+    world.answer(Kind::Service, &service("last", 12), begun);
+    assert_eq!(known(), 1);
+    world.objects_listed(Kind::Service, round);
+    assert_eq!(known(), 0, "it was gone before the list that goes on");
+    world.answer(Kind::Service, &service("last", 12), world.moment());
+    assert_eq!(known(), 1);
+}

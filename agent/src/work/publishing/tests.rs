@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
 use crate::desired::testing::{gateway, ingress, objects, session};
 use crate::session::{Phase, Session};
-use crate::work::testing::Api;
+use crate::work::testing::{Api, seen};
 
 /// A session whose objects are written to an API server of the test's.
 struct Scene {
@@ -222,5 +224,23 @@ async fn an_owner_that_no_pod_can_be_is_not_asked_for() {
         });
         assert_eq!(scene.hindrance().await, Some(Hindrance::NameTaken), "{name}");
         assert_eq!(scene.api.asked(), ["POST services/s-2abc"], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn no_answer_waits_for_one_that_is_late() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    scene.api.hold("PATCH endpointslices/s-2abc");
+    let world = Arc::clone(&scene.crew.world);
+    let wake = world.pod(seen(&scene.session)).unwrap();
+    let knows_the_route = async {
+        while !world.snapshot("pod-uid").unwrap().live.iter().any(|live| live.kind == Kind::HttpRoute) {
+            wake.notified().await;
+        }
+    };
+    let patience = tokio::time::timeout(Duration::from_mins(1), knows_the_route);
+    tokio::select! {
+        attempt = scene.attempt() => panic!("{attempt:?}"),
+        known = patience => known.unwrap(),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::{Attempt, Publisher, Slot, claiming, digest, named, slot};
@@ -15,7 +16,7 @@ use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
 use crate::work::pace::Pace;
-use crate::world::Snapshot;
+use crate::world::{Moment, Snapshot};
 
 /// So many corrections of one object come at once; then they wait, for so long at most.
 const FREE: u32 = 3;
@@ -45,6 +46,7 @@ impl Publisher {
         attempt = attempt.or(self.delete(crew, session, version, plan.deletes).await);
         if let Some(service) = plan.claim {
             let name = service.name.clone();
+            let begun = crew.world.moment();
             let claimed = match self.may_write(&service, Instant::now()) {
                 Ok(()) => claiming::take(crew, session, &service).await,
                 Err(delayed) => Err(delayed),
@@ -62,7 +64,7 @@ impl Publisher {
                     return attempt.or(self.noted(hindered));
                 }
             };
-            self.wrote(crew, &service, &answer, "create");
+            self.wrote(crew, &service, &answer, "create", begun);
             match flaw(&service, &answer) {
                 None => {}
                 Some(Flaw::Leaving(finalizers)) => attempt = attempt.or(terminating(&service, finalizers)),
@@ -79,24 +81,24 @@ impl Publisher {
         attempt.or(self.write(crew, session, version, plan.writes).await)
     }
 
-    /// All at once: none needs the others to be there.
+    /// All at once: none needs the others to be there, and no answer waits for one that is late.
     async fn write(&mut self, crew: &Crew, session: &Session, version: &str, writes: Vec<Write>) -> Attempt {
-        let now = Instant::now();
+        let (now, begun) = (Instant::now(), crew.world.moment());
         let mut attempt = Attempt::Done;
-        let mut begun = Vec::new();
+        let mut under_way = FuturesUnordered::new();
         for Write { wanted, replaces } in writes {
             match self.may_write(&wanted, now) {
-                Ok(()) => begun.push(async move {
+                Ok(()) => under_way.push(async move {
                     let made = make(crew, session, version, &wanted, replaces).await;
                     (wanted, made)
                 }),
                 Err(delayed) => attempt = attempt.or(delayed),
             }
         }
-        for (wanted, made) in join_all(begun).await {
+        while let Some((wanted, made)) = under_way.next().await {
             attempt = attempt.or(match made {
                 Ok(answer) => {
-                    self.wrote(crew, &wanted, &answer, "apply");
+                    self.wrote(crew, &wanted, &answer, "apply", begun);
                     came_to(&wanted, &answer)
                 }
                 Err(failed) => self.noted(failed),
@@ -159,8 +161,8 @@ impl Publisher {
         }
     }
 
-    /// Takes down a write that came to `answer`.
-    fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &Value, verb: &str) {
+    /// Takes down a write that began then and came to `answer`.
+    fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &Value, verb: &str, begun: Moment) {
         let (slot, digest, now) = (slot(wanted), digest(wanted), Instant::now());
         crew.metrics.wrote(wanted.kind.plural(), verb);
         self.has_written = true;
@@ -169,7 +171,7 @@ impl Publisher {
             self.paces.entry(slot.clone()).or_insert(Pace::new(FREE, LONGEST_PAUSE)).made(now);
         }
         self.since.insert(slot, now);
-        crew.world.object(wanted.kind, answer);
+        crew.world.answer(wanted.kind, answer, begun);
     }
 }
 
