@@ -8,8 +8,10 @@ use crate::objects::{Kind, Live, name};
 use crate::session::Session;
 
 mod difference;
+mod held;
 
 use difference::difference;
+pub use held::{while_lost, without_layer};
 
 /// What has to be done: the deletes in their order, then the claim, then all writes at once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -182,6 +184,12 @@ pub enum Claim {
     },
     /// It is not Cofferdam's at all, and never taken over.
     Foreign,
+}
+
+/// Whether this pod owns something of what is there.
+#[must_use]
+pub fn has_any(session: &Session, live: &[Live]) -> bool {
+    live.iter().any(|live| is_owned(&live.object, &session.uid))
 }
 
 /// Whether a session has the claim of its id. Only the Service of that name is one: anybody can label another with an id, and

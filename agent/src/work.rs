@@ -162,16 +162,17 @@ impl Work {
         if !has_looked_around(&ground, snapshot) {
             return None;
         }
-        if snapshot.is_node_lost {
-            // The elected agent speaks for it, and two that speak would contradict each other.
-            self.probes.stop();
-            return None;
-        }
         if self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy, Now::read()).await {
             self.probes.stop();
             return self.ending.next(&snapshot.seen, &ground.policy, Now::read());
         }
         let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
+        if snapshot.is_node_lost {
+            // The elected agent speaks for it, and two that speak would contradict each other.
+            self.probes.stop();
+            let ends = self.ending.next(&snapshot.seen, &ground.policy, Now::read());
+            return [published, ends].into_iter().flatten().min();
+        }
         // With what was just written: the route is probed at once.
         let after = if self.publisher.has_written() { Some(self.crew.world.snapshot(&self.uid)?) } else { None };
         let snapshot = after.as_ref().unwrap_or(snapshot);
@@ -222,6 +223,26 @@ mod tests {
         let wake = crew.world.pod(testing::seen(&session)).unwrap();
         crew.begin(session.uid.clone(), wake);
         api.until(&["POST services/s-2abc", "PATCH endpointslices/s-2abc", "PATCH pods/run-2abc"]).await;
+    }
+
+    #[tokio::test]
+    async fn on_a_lost_node_what_ended_goes_out_of_service_and_nothing_is_told() {
+        let (api, mut session) = (testing::Api::default(), crate::desired::testing::session("53/udp"));
+        let crew = api.crew();
+        let mut ground = Ground::default();
+        ground.is_known = true;
+        crew.world.ground.store(Arc::new(ground));
+        crew.world.protected(&session.namespace, true);
+        let wake = crew.world.pod(testing::seen(&session)).unwrap();
+        crew.begin(session.uid.clone(), wake);
+        api.until(&["PATCH endpointslices/s-2abc", "PATCH pods/run-2abc"]).await;
+        api.asked();
+        crew.world.node_lost(true);
+        session.phase = crate::session::Phase::Finished;
+        crew.world.pod(testing::seen(&session));
+        api.until(&["DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]).await;
+        let asked = api.asked();
+        assert!(asked.iter().all(|write| write.starts_with("DELETE ")), "{asked:?}");
     }
 
     #[test]

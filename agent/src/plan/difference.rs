@@ -105,6 +105,8 @@ fn in_part(wanted: &Value, live: &Value, at: &str, foreign: &[&str]) -> Option<S
             is_or_differs(wanted.len() == live.len())
                 .or_else(|| wanted.iter().zip(live.iter()).find_map(|(one, other)| in_part(one, other, at, foreign)))
         }
+        // As an API server may show an empty list.
+        (Value::Array(wanted), Value::Null) => is_or_differs(wanted.is_empty()),
         _ => is_or_differs(wanted == live),
     }
 }

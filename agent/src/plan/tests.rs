@@ -6,6 +6,7 @@ use crate::desired::testing::{gateway, ingress, objects, session};
 use crate::layer::Layer;
 use crate::session::Session;
 
+mod held;
 mod server;
 mod stranger;
 

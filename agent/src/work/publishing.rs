@@ -1,5 +1,6 @@
 //! The objects of one session are made what they ought to be.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use crate::desired::{Proof, Wanted, desired, proof_of};
 use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
-use crate::plan::has_claim;
+use crate::plan::{has_any, has_claim, while_lost, without_layer};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::world::Snapshot;
@@ -120,16 +121,13 @@ impl Publisher {
         let (ports, more_at) = self.wish.take_up(&session.ports, Instant::now());
         // A list that cannot be read asks for nothing.
         let ports = &ports.unwrap_or_default();
-        let layer = match &ground.layer {
-            Ok(layer) => layer,
-            // What is not to be published at all goes, whatever the layer.
-            Err(_) if !session.is_publishable() => &Layer::Off,
-            // What is there stays: the layer may be back in a moment, and people are using it.
-            Err(_) => {
-                self.hindrance = None;
-                return None;
-            }
-        };
+        // Where the layer cannot be told, what is there stays, and leads to where the pod is: the layer may be back in a moment,
+        // and people are using it.
+        let layer = ground.layer.as_ref().unwrap_or(&Layer::Off);
+        if ground.layer.is_err() && !has_any(session, &snapshot.live) {
+            self.hindrance = None;
+            return None;
+        }
         if !self.prepare_proofs(session, ports, &snapshot.live) {
             self.hindrance = Some(Hindrance::PublishFailed("the system gives no random numbers".to_owned()));
             return Some(Instant::now() + LONGEST_PAUSE);
@@ -138,23 +136,34 @@ impl Publisher {
         // Every TCP port has one; the API server would refuse an empty one.
         let nothing = || Proof { probe: String::new(), proof: String::new() };
         let proof = |port: u16| proofs.get(&port).cloned().unwrap_or_else(nothing);
-        let wanted = desired(session, ports, layer, ground.policy.routing(), &crew.node, &proof);
+        let mut wanted = desired(session, ports, layer, ground.policy.routing(), &crew.node, &proof);
         let is_managed = ground.policy.network().mode == NetworkMode::Managed;
         if !wanted.is_empty() && is_managed && !snapshot.is_protected && !has_claim(session, &snapshot.live) {
             self.hindrance = Some(Hindrance::WaitingForNetworkPolicy);
             return None;
         }
+        let mut judged = Cow::from(&snapshot.live);
+        if ground.layer.is_err() {
+            judged = without_layer(session, ports, &judged).into();
+        }
+        if snapshot.is_node_lost {
+            let (less, rest) = while_lost(session, &wanted, &judged);
+            (wanted, judged) = (less, rest.into());
+        }
+        // Whether a session is published with all that it asks for.
+        let is_all = ground.layer.is_ok() && !snapshot.is_node_lost;
         let version = match layer {
             Layer::Gateway { version, .. } => version.as_str(),
             // Routes may be left from before.
             Layer::Off | Layer::Ingress { .. } => snapshot.route_version.as_deref().unwrap_or("v1"),
         };
-        let mut attempt = self.carry_out(crew, snapshot, session, version, &wanted).await;
+        let mut attempt = self.carry_out(crew, &judged, session, version, &wanted).await;
         if let Some(due) = more_at {
             attempt = attempt.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
         }
         self.is_published = match attempt {
-            Attempt::Done => !wanted.is_empty(),
+            Attempt::Done if is_all => !wanted.is_empty(),
+            Attempt::Done => self.is_published && session.is_publishable(),
             // As it was: all that is there is as it was.
             Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
             Attempt::Hindered(..) | Attempt::Failed(..) => false,

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::desired::testing::{gateway, ingress, objects, session};
+use crate::layer::LayerError;
 use crate::session::{Phase, Session};
 use crate::work::testing::{Api, seen};
 
@@ -33,7 +34,7 @@ impl Scene {
 
     async fn attempt(&mut self) -> Attempt {
         let snapshot = self.api.snapshot(&self.session);
-        self.publisher.carry_out(&self.crew, &snapshot, &self.session, "v1", &self.wanted).await
+        self.publisher.carry_out(&self.crew, &snapshot.live, &self.session, "v1", &self.wanted).await
     }
 
     async fn hindrance(&mut self) -> Option<Hindrance> {
@@ -109,7 +110,7 @@ async fn another_pods_claim_that_does_not_go_is_told_with_what_keeps_it() {
     // The same where the agent did not know of the Service.
     let mut blind = scene.api.snapshot(&scene.session);
     blind.live.clear();
-    let attempt = scene.publisher.carry_out(&scene.crew, &blind, &scene.session, "v1", &scene.wanted).await;
+    let attempt = scene.publisher.carry_out(&scene.crew, &blind.live, &scene.session, "v1", &scene.wanted).await;
     assert!(matches!(attempt, Attempt::Hindered(hindrance, _) if Some(&hindrance) == told.as_ref()));
 }
 
@@ -183,7 +184,7 @@ async fn a_name_that_a_stranger_has_is_not_asked_for_each_time_that_somebody_tou
     blind.live.clear();
     let mut told = Vec::new();
     for _ in 0..3 {
-        told.push(scene.publisher.carry_out(&scene.crew, &blind, &scene.session, "v1", &scene.wanted).await);
+        told.push(scene.publisher.carry_out(&scene.crew, &blind.live, &scene.session, "v1", &scene.wanted).await);
     }
     assert!(matches!(told[0], Attempt::Hindered(Hindrance::NameTaken, _)), "{told:?}");
     assert!(matches!(told[1..], [Attempt::Resting(_), Attempt::Resting(_)]), "{told:?}");
@@ -225,6 +226,23 @@ async fn an_owner_that_no_pod_can_be_is_not_asked_for() {
         assert_eq!(scene.hindrance().await, Some(Hindrance::NameTaken), "{name}");
         assert_eq!(scene.api.asked(), ["POST services/s-2abc"], "{name}");
     }
+}
+
+#[tokio::test]
+async fn where_the_layer_cannot_be_told_the_session_is_followed_and_its_routes_stay() {
+    let mut scene = Scene::published("3000,3001", &gateway(true)).await;
+    let mut ground = Ground::default();
+    ground.layer = Err(LayerError::Ambiguous(String::new()));
+    scene.session = Session { address: Some([10, 244, 1, 9].into()), ..session("3000") };
+    let (snapshot, mut stages) = (scene.api.snapshot(&scene.session), Stages::default());
+    assert_eq!(scene.publisher.publish(&scene.crew, &snapshot, &ground, &mut stages).await, None);
+    assert_eq!(
+        scene.api.asked(),
+        ["DELETE httproutes/s-2abc-3001", "PATCH services/s-2abc", "PATCH endpointslices/s-2abc"]
+    );
+    let snapshot = Snapshot { live: Vec::new(), ..snapshot };
+    assert_eq!(scene.publisher.publish(&scene.crew, &snapshot, &ground, &mut stages).await, None);
+    assert_eq!(scene.api.asked(), [""; 0], "what is not published yet waits");
 }
 
 #[tokio::test]

@@ -10,13 +10,13 @@ use super::{Attempt, Publisher, Slot, claiming, digest, named, slot};
 use crate::cluster::Failed;
 use crate::desired::Wanted;
 use crate::events::Tone;
-use crate::objects::Kind;
+use crate::objects::{Kind, Live};
 use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, plan};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
 use crate::work::pace::Pace;
-use crate::world::{Moment, Snapshot};
+use crate::world::Moment;
 
 /// So many corrections of one object come at once; then they wait, for so long at most.
 const FREE: u32 = 3;
@@ -26,11 +26,11 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Publisher {
-    /// Does what can be done now. Nothing that fails, or has no effect, stops what does not need it.
+    /// Does what can be done now, so that `live` becomes `wanted`. Nothing that fails, or has no effect, stops what does not need it.
     pub(super) async fn carry_out(
         &mut self,
         crew: &Crew,
-        snapshot: &Snapshot,
+        live: &[Live],
         session: &Session,
         version: &str,
         wanted: &[Wanted],
@@ -38,8 +38,8 @@ impl Publisher {
         if self.not_before.is_none_or(|moment| moment <= Instant::now()) {
             self.refused.clear();
         }
-        let mut plan = plan(session, wanted, &snapshot.live);
-        let mut attempt = match first_leaving(wanted, &snapshot.live) {
+        let mut plan = plan(session, wanted, live);
+        let mut attempt = match first_leaving(wanted, live) {
             Some((wanted, finalizers)) => terminating(wanted, finalizers),
             None => Attempt::Done,
         };
