@@ -162,6 +162,7 @@ impl Work {
         if !has_looked_around(&ground, snapshot) {
             return None;
         }
+        self.probes.inherit(snapshot, &ground);
         if self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy, Now::read()).await {
             self.probes.stop();
             return self.ending.next(&snapshot.seen, &ground.policy, Now::read());
@@ -177,7 +178,7 @@ impl Work {
         let after = if self.publisher.has_written() { Some(self.crew.world.snapshot(&self.uid)?) } else { None };
         let snapshot = after.as_ref().unwrap_or(snapshot);
         let aims = probing::aims(snapshot, &ground, &self.publisher);
-        self.probes.set(&self.crew.prober, ground.policy.routing().failures, &aims);
+        self.probes.set(&self.crew.prober, ground.policy.routing().failures, aims);
         let found = self.probes.seen();
         let (report, told) =
             self.teller.tell(&self.crew, snapshot, &ground, &self.publisher, found, &mut self.tally).await;

@@ -8,7 +8,8 @@ use crate::desired::Wanted;
 use crate::objects::{Kind, Live, name, route_name};
 use crate::session::Session;
 
-/// What is judged of `live` while nobody can tell the routing layer: all but the routes of `ports`, which people are using. An Ingress stays as long as a port has use for it; one that is gone from the Service is gone for it too.
+/// What is judged of `live` while nobody can tell the routing layer: all but the routes of `ports`, which people are using. An
+/// Ingress stays as long as one port has use for it: a port that the Service has no more is gone for it too.
 #[must_use]
 pub fn without_layer(session: &Session, ports: &Ports, live: &[Live]) -> Vec<Live> {
     let Some(id) = session.id.as_ref().filter(|_| session.is_publishable()) else { return live.to_vec() };

@@ -146,7 +146,11 @@ fn what_is_being_deleted_is_waited_for_and_holds_up_nothing_else() {
     assert_eq!(told(&plan(&pod(UID), &wanted, &server.objects)), ["apply EndpointSlice s-2abc"]);
     assert_eq!(first_leaving(&wanted, &server.objects), Some((&wanted[0], keeps)));
     let theirs = objects(&Session { uid: "other".to_owned(), ..session("3000") }, &gateway(true));
-    assert_eq!(plan(&pod("other"), &theirs, &server.objects), Plan::default(), "another's claim that goes is waited for");
+    assert_eq!(
+        plan(&pod("other"), &theirs, &server.objects),
+        Plan::default(),
+        "another's claim that goes is waited for"
+    );
     assert!(first_leaving(&theirs, &server.objects).is_some());
 }
 
@@ -199,7 +203,11 @@ fn annotations_of_others_on_a_route_are_foreign_but_for_notes() {
         live.object["metadata"]["labels"]["example.com/cost"] = json!("1");
     }
     server.objects[0].object["metadata"]["annotations"]["cloud.google.com/neg"] = json!("{}");
-    assert_eq!(plan(&pod(UID), &wanted, &server.objects), Plan::default(), "labels order nothing, and a Service is no route");
+    assert_eq!(
+        plan(&pod(UID), &wanted, &server.objects),
+        Plan::default(),
+        "labels order nothing, and a Service is no route"
+    );
 }
 
 #[test]

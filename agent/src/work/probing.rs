@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use cofferdam_model::endpoints::{AddressState, Endpoints, ListeningState};
+use cofferdam_model::endpoints::{AddressState, Endpoint, Endpoints, Identity, ListeningState};
 use cofferdam_model::host::host;
 use cofferdam_model::policy::Scheme;
+use cofferdam_model::ports::Protocol;
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::publishing::{self, Publisher};
+use crate::desired::proof_of;
 use crate::ground::Ground;
 use crate::layer::Layer;
+use crate::objects::{Kind, Live, name};
 use crate::plan::has_claim;
 use crate::probe::{Aim, Observation, Prober, Target, Watch};
-use crate::session::Session;
 use crate::world::Snapshot;
 
 mod via;
@@ -23,22 +26,49 @@ mod via;
 pub(super) struct Probes {
     wake: Arc<Notify>,
     watch: Option<Watch>,
+    inherited: Inherited,
+}
+
+/// What the agent before this one had found out.
+#[derive(Debug, Default, PartialEq)]
+enum Inherited {
+    /// Nobody has looked.
+    #[default]
+    Unread,
+    /// For the first questions. What comes later, another address of the pod, a route that is made anew, a node that was
+    /// lost, nobody has ever asked about.
+    Read(BTreeMap<u16, Observation>),
+    Used,
 }
 
 impl Probes {
     /// None yet; each new finding wakes the session's work.
     pub(super) fn new(wake: Arc<Notify>) -> Self {
-        Self { wake, watch: None }
+        Self { wake, watch: None, inherited: Inherited::Unread }
+    }
+
+    /// Looks at the session for the first time, before anything of it is written.
+    pub(super) fn inherit(&mut self, snapshot: &Snapshot, ground: &Ground) {
+        if self.inherited == Inherited::Unread {
+            self.inherited = Inherited::Read(inherited(snapshot, ground));
+        }
     }
 
     /// From now on probes these.
-    pub(super) fn set(&mut self, prober: &Prober, failures: u32, aims: &BTreeMap<u16, Aim>) {
+    pub(super) fn set(&mut self, prober: &Prober, failures: u32, mut aims: BTreeMap<u16, Aim>) {
+        if let Inherited::Read(known) = std::mem::replace(&mut self.inherited, Inherited::Used) {
+            for (port, known) in known {
+                if let Some(aim) = aims.get_mut(&port) {
+                    aim.known = known;
+                }
+            }
+        }
         if aims.is_empty() {
             return self.stop();
         }
         let wake = Arc::clone(&self.wake);
         let watch = self.watch.get_or_insert_with(|| prober.watch(Arc::new(move |_, _| wake.notify_one())));
-        watch.update(failures, aims);
+        watch.update(failures, &aims);
     }
 
     /// Probes a port's address at once, if it was not reached yet.
@@ -50,6 +80,7 @@ impl Probes {
 
     /// Nothing is probed any more.
     pub(super) fn stop(&mut self) {
+        self.inherited = Inherited::Used;
         self.watch = None;
     }
 
@@ -66,14 +97,9 @@ pub(super) fn aims(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) 
     if !session.phase.is_live() || !session.findings.is_empty() {
         return BTreeMap::new();
     }
-    let known = known(session);
     let aim = |port| {
         let pod = SocketAddr::new(address, port);
-        let aim = Aim {
-            pod,
-            address: target(snapshot, ground, publisher, port),
-            known: known.get(&port).cloned().unwrap_or_default(),
-        };
+        let aim = Aim { pod, address: target(snapshot, ground, publisher, port), known: Observation::default() };
         (port, aim)
     };
     ports.tcp().map(aim).collect()
@@ -107,14 +133,42 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
     })
 }
 
-/// What the agent before this one had found out.
-fn known(session: &Session) -> BTreeMap<u16, Observation> {
+/// What the agent before this one had found out, as far as it is about what is there now: the pod's address, by the endpoint
+/// that is published, and the host and the proof of each route.
+fn inherited(snapshot: &Snapshot, ground: &Ground) -> BTreeMap<u16, Observation> {
+    let session = &snapshot.seen.session;
+    let (Some(id), Some(address)) = (&session.id, session.address) else { return BTreeMap::new() };
+    let leads_here = |live: &Live| {
+        let endpoints = live.object["endpoints"].as_array();
+        let parse = |endpoint: &Value| endpoint["addresses"][0].as_str().and_then(|text| text.parse().ok());
+        live.kind == Kind::EndpointSlice
+            && live.name == name(id.as_str())
+            && endpoints.into_iter().flatten().any(|endpoint| parse(endpoint) == Some(address))
+    };
+    if snapshot.is_node_lost || !has_claim(session, &snapshot.live) || !snapshot.live.iter().any(leads_here) {
+        return BTreeMap::new();
+    }
+    let is_routed = |port: u16, told: Option<&str>, identity: Identity| {
+        let Ok(layer) = &ground.layer else { return false };
+        let Some(route) = publishing::route(session, layer, &snapshot.live, port) else { return false };
+        let has_proof = matches!(layer, Layer::Gateway { proof: true, .. });
+        let host = host(port, id, &session.namespace, ground.policy.routing());
+        has_proof == (identity == Identity::Proved)
+            && has_proof == proof_of(&route.object).is_some()
+            && host.is_some_and(|host| Some(host.as_str()) == told)
+    };
     let endpoints = session.told.endpoints.as_deref().and_then(Endpoints::parse);
-    let of = |endpoint: cofferdam_model::endpoints::Endpoint| {
+    let of = |endpoint: Endpoint| {
         let listens = endpoint.listening.is_some_and(|listening| listening.state == ListeningState::Reachable);
         let address = endpoint.address.filter(|address| address.state == AddressState::Reachable);
         let identity = address.and_then(|address| address.identity);
+        let identity = identity.filter(|identity| is_routed(endpoint.port, endpoint.host.as_deref(), *identity));
         (endpoint.port, Observation { listening: listens.then_some(Ok(())), address: identity.map(Ok) })
     };
-    endpoints.into_iter().flat_map(|endpoints| endpoints.ports).map(of).collect()
+    let endpoints = endpoints.into_iter().flat_map(|endpoints| endpoints.ports);
+    // A UDP port of the same number has nothing to say.
+    endpoints.filter(|endpoint| endpoint.protocol == Protocol::Tcp).map(of).collect()
 }
+
+#[cfg(test)]
+mod tests;

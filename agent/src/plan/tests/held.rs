@@ -45,7 +45,7 @@ fn on_a_lost_node_nothing_is_published_and_what_leads_astray_or_is_wanted_no_mor
         let moved = Session { address: address.parse().ok(), ..session("3000,3001") };
         let steps = lost(&moved, &server.objects);
         let [Write { wanted: slice, replaces: None }] = &steps.writes[..] else { panic!("{steps:?}") };
-            assert!(steps.deletes.is_empty() && steps.claim.is_none());
+        assert!(steps.deletes.is_empty() && steps.claim.is_none());
         assert_eq!((&slice.object["endpoints"], &slice.object["addressType"]), (&json!([]), &json!("IPv4")));
         for none in [json!([]), Value::Null] {
             let mut live = server.objects[1].object.clone();
