@@ -10,13 +10,17 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::core::params::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchParams};
-use kube::core::{Request, WatchEvent};
+use kube::core::{ListMeta, Request, WatchEvent};
 use kube::{Client, Config};
 use prometheus::{IntCounterVec, Opts, Registry};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tower::{BoxError, ServiceExt as _};
 
 use cofferdam_model::keys;
+
+use crate::objects::Bounded;
 
 mod error;
 
@@ -32,19 +36,27 @@ pub struct Resource {
     pub name: &'static str,
     /// `/api/v1` or `/apis/<group>/<version>`.
     pub prefix: String,
+    /// Whether each is small, so that of one that is not an [`outline`](crate::objects::outline) is read.
+    is_small: bool,
 }
 
 impl Resource {
     /// Of the core group.
     #[must_use]
     pub fn core(name: &'static str) -> Self {
-        Self { name, prefix: "/api/v1".to_owned() }
+        Self { name, prefix: "/api/v1".to_owned(), is_small: false }
     }
 
     /// Of a group and version, such as `discovery.k8s.io/v1`.
     #[must_use]
     pub fn of(name: &'static str, group_version: &str) -> Self {
-        Self { name, prefix: format!("/apis/{group_version}") }
+        Self { name, prefix: format!("/apis/{group_version}"), is_small: false }
+    }
+
+    /// Of objects that are small unless somebody made them large.
+    #[must_use]
+    pub fn small(self) -> Self {
+        Self { is_small: true, ..self }
     }
 
     fn path(&self, namespace: Option<&str>) -> String {
@@ -53,6 +65,17 @@ impl Resource {
             None => format!("{}/{}", self.prefix, self.name),
         }
     }
+}
+
+/// A request, if there can be such a one.
+type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
+/// One answer to a list.
+#[derive(Deserialize)]
+struct List<T> {
+    #[serde(default)]
+    metadata: ListMeta,
+    items: Option<Vec<T>>,
 }
 
 /// The way to the API server. Clones share it.
@@ -134,7 +157,7 @@ impl Cluster {
     /// Of class [`Class::NotFound`] where it is not there.
     pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, Failed> {
         let request = Request::new(resource.path(namespace)).get(name, &kube::api::GetParams::default());
-        self.ask(request).await
+        self.ask(resource, request).await
     }
 
     /// One page of the objects of a kind.
@@ -159,16 +182,16 @@ impl Cluster {
             params = params.continue_token(from);
         }
         let request = Request::new(resource.path(selection.namespace.as_deref())).list(&params);
-        let mut list = self.ask(request).await?;
-        let items = match list["items"].take() {
-            Value::Array(items) => items,
-            _ => Vec::new(),
+        let List { metadata, items } = if resource.is_small {
+            let List { metadata, items } = self.request::<List<Bounded>>(request).await?;
+            List { metadata, items: items.map(|items| items.into_iter().map(|Bounded(object)| object).collect()) }
+        } else {
+            self.request(request).await?
         };
-        let text = |key: &str| list["metadata"][key].as_str().unwrap_or_default().to_owned();
         Ok(Page {
-            items,
-            resource_version: text("resourceVersion"),
-            next: Some(text("continue")).filter(|token| !token.is_empty()),
+            items: items.unwrap_or_default(),
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            next: metadata.continue_.filter(|token| !token.is_empty()),
         })
     }
 
@@ -193,8 +216,13 @@ impl Cluster {
         let request = Request::new(resource.path(selection.namespace.as_deref()))
             .watch(&params, from)
             .map_err(|error| self.failed(&kube::Error::BuildRequest(error)))?;
-        let events = self.patiently(self.client.request_events::<Value>(request)).await?;
         let itself = self.clone();
+        let events = if resource.is_small {
+            let events = self.patiently(self.client.request_events::<Bounded>(request)).await?;
+            events.map(|event| event.map(whole)).left_stream()
+        } else {
+            self.patiently(self.client.request_events::<Value>(request)).await?.right_stream()
+        };
         Ok(events.map(move |event| event.map_err(|error| itself.failed(&error))))
     }
 
@@ -204,7 +232,11 @@ impl Cluster {
     /// Of class [`Class::AlreadyExists`] where it is.
     pub async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, Failed> {
         let params = PostParams { field_manager: Some(keys::AGENT.to_owned()), ..PostParams::default() };
-        self.ask(Request::new(resource.path(Some(namespace))).create(&params, object.to_string().into_bytes())).await
+        self.ask(
+            resource,
+            Request::new(resource.path(Some(namespace))).create(&params, object.to_string().into_bytes()),
+        )
+        .await
     }
 
     /// Makes of an object what it says, whoever else wrote it (Kubernetes: server-side apply).
@@ -219,7 +251,8 @@ impl Cluster {
         object: &Value,
     ) -> Result<Value, Failed> {
         let params = PatchParams::apply(keys::AGENT).force();
-        self.ask(Request::new(resource.path(Some(namespace))).patch(name, &params, &Patch::Apply(object))).await
+        self.ask(resource, Request::new(resource.path(Some(namespace))).patch(name, &params, &Patch::Apply(object)))
+            .await
     }
 
     /// Changes a pod's status, and its annotations, by a strategic merge patch.
@@ -229,7 +262,7 @@ impl Cluster {
     pub async fn patch_pod_status(&self, namespace: &str, name: &str, patch: &Value) -> Result<Value, Failed> {
         let params = PatchParams { field_manager: Some(keys::AGENT.to_owned()), ..PatchParams::default() };
         let request = Request::new(Resource::core("pods").path(Some(namespace)));
-        self.ask(request.patch_subresource("status", name, &params, &Patch::Strategic(patch))).await
+        self.request(request.patch_subresource("status", name, &params, &Patch::Strategic(patch))).await
     }
 
     /// Deletes that very object. One that is gone, or another one of its name, is a success: it is not there.
@@ -239,8 +272,9 @@ impl Cluster {
     pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str, uid: &str) -> Result<(), Failed> {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let params = DeleteParams::background().preconditions(only);
-        match self.ask(Request::new(resource.path(Some(namespace))).delete(name, &params)).await {
-            Ok(_) => Ok(()),
+        let request = Request::new(resource.path(Some(namespace))).delete(name, &params);
+        match self.request(request).await {
+            Ok(IgnoredAny) => Ok(()),
             Err(failed) if matches!(failed.class, Class::NotFound | Class::Conflict) => Ok(()),
             Err(failed) => Err(failed),
         }
@@ -275,7 +309,14 @@ impl Cluster {
         }
     }
 
-    async fn ask(&self, request: Result<http::Request<Vec<u8>>, kube::core::request::Error>) -> Result<Value, Failed> {
+    async fn ask(&self, resource: &Resource, request: Built) -> Result<Value, Failed> {
+        if resource.is_small {
+            return self.request(request).await.map(|Bounded(object)| object);
+        }
+        self.request(request).await
+    }
+
+    async fn request<T: DeserializeOwned>(&self, request: Built) -> Result<T, Failed> {
         let request = request.map_err(|error| self.failed(&kube::Error::BuildRequest(error)))?;
         self.patiently(self.client.request(request)).await
     }
@@ -295,6 +336,17 @@ impl Cluster {
     fn count(&self, failed: Failed) -> Failed {
         self.note(failed.class);
         failed
+    }
+}
+
+/// An event with what was read of its object.
+fn whole(event: WatchEvent<Bounded>) -> WatchEvent<Value> {
+    match event {
+        WatchEvent::Added(Bounded(object)) => WatchEvent::Added(object),
+        WatchEvent::Modified(Bounded(object)) => WatchEvent::Modified(object),
+        WatchEvent::Deleted(Bounded(object)) => WatchEvent::Deleted(object),
+        WatchEvent::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
+        WatchEvent::Error(status) => WatchEvent::Error(status),
     }
 }
 

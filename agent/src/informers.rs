@@ -88,10 +88,11 @@ impl Informers {
         .await;
     }
 
-    /// Our objects of one kind, from this node. `listed` is dropped once all that were there are known.
+    /// Our objects of one kind, from this node, once its pods are known. `listed` is dropped once all that were there are known.
     pub async fn objects(self, kind: Kind, version: &str, listed: Option<mpsc::Sender<()>>) {
         let labels = format!("{}={},{}={}", keys::NODE_HASH, node_hash(&self.node), keys::MANAGED_BY, keys::AGENT);
         let selection = Selection { namespace: self.namespace.clone(), labels, ..Selection::default() };
+        self.world.pods_known().await;
         let mut listed = listed;
         let node = self.node.clone();
         let world = Arc::clone(&self.world);

@@ -4,6 +4,10 @@ use serde_json::Value;
 
 use crate::cluster::Resource;
 
+mod outline;
+
+pub use outline::{Bounded, outline};
+
 /// Gateway API's group.
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
@@ -112,11 +116,12 @@ pub fn id_of(kind: Kind, name: &str) -> Option<&str> {
 /// A kind in the version that is served: `v1`, but for Gateway API's routes.
 #[must_use]
 pub fn resource(kind: Kind, version: &str) -> Resource {
-    match kind {
+    let resource = match kind {
         Kind::Service => Resource::core(kind.plural()),
         Kind::HttpRoute => Resource::of(kind.plural(), &format!("{}/{version}", kind.group())),
         Kind::EndpointSlice | Kind::Ingress => Resource::of(kind.plural(), &format!("{}/v1", kind.group())),
-    }
+    };
+    resource.small()
 }
 
 #[cfg(test)]

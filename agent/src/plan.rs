@@ -127,7 +127,10 @@ fn unwanted(session: &Session, wanted: &[Wanted], live: &[Live]) -> Vec<Delete> 
 fn is_fixed(wanted: &Wanted, live: &Value) -> bool {
     let object = &wanted.object;
     let owner = &object["metadata"]["ownerReferences"][0]["uid"];
-    list(&live["metadata"]["ownerReferences"]).any(|other| other["uid"] != *owner)
+    // Of one that somebody made too large an outline is read, and an apply would leave it as large.
+    let is_outline = live["spec"].is_null() && !object["spec"].is_null();
+    is_outline
+        || list(&live["metadata"]["ownerReferences"]).any(|other| other["uid"] != *owner)
         || match wanted.kind {
             Kind::Service => live["spec"]["clusterIP"] != object["spec"]["clusterIP"] || has_stolen_port(object, live),
             Kind::EndpointSlice => live["addressType"] != object["addressType"],

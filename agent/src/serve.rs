@@ -141,14 +141,20 @@ impl Parts<'_> {
         }
         tasks.spawn(informers.clone().network_policies());
         let its_informers = informers.clone();
-        // Our objects come before the pods: what is there already is not made again.
+        // Work begins when our objects are known too: what is there already is not made again.
+        let (found, mut sessions) = mpsc::unbounded_channel();
         let listed = Arc::new(Notify::new());
         tasks.spawn(objects_of(informers.clone(), objects, Arc::clone(&listed)));
+        tasks.spawn(async move {
+            listed.notified().await;
+            while let Some((uid, wake)) = sessions.recv().await {
+                crew.begin(uid, wake);
+            }
+        });
         let (its_relist, its_policy) = (Arc::clone(&relist), Arc::clone(self.policy));
         tasks.spawn(async move {
             ready.notified().await;
-            listed.notified().await;
-            let begin = move |uid, wake| crew.begin(uid, wake);
+            let begin = move |uid, wake| drop(found.send((uid, wake)));
             its_informers.pods(its_policy, namespaces, its_relist, begin, pods).await;
         });
         let changed = Arc::new(Notify::new());

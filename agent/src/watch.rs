@@ -20,7 +20,7 @@ mod collected;
 pub use collected::Collected;
 
 /// Objects of one page: one may have more than a megabyte, and a page is in memory three times while it is read.
-const PAGE: u32 = 25;
+const PAGE: u32 = 10;
 
 /// The API server ends a watch after so many seconds, and the next goes on where it ended.
 const WATCH_SECONDS: u32 = 240;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::ground::Ground;
 use crate::objects::{Kind, Live, id_of};
@@ -26,6 +26,7 @@ use told::Told;
 #[derive(Debug)]
 pub struct World {
     state: Mutex<State>,
+    are_pods_known: watch::Sender<bool>,
     /// What routes stand on.
     pub ground: ArcSwap<Ground>,
 }
@@ -87,7 +88,11 @@ impl World {
     /// Nothing is known yet.
     #[must_use]
     pub fn new(ground: Ground) -> Self {
-        Self { state: Mutex::default(), ground: ArcSwap::from_pointee(ground) }
+        Self {
+            state: Mutex::default(),
+            are_pods_known: watch::Sender::new(false),
+            ground: ArcSwap::from_pointee(ground),
+        }
     }
 
     /// All that is known of the pod of that uid; nothing once it is gone.
@@ -171,6 +176,14 @@ impl World {
         for uid in &missing {
             state.forget(uid);
         }
+        drop(state);
+        self.are_pods_known.send_replace(true);
+    }
+
+    /// Waits until all pods that were there are known: before, of their objects only an outline would be kept.
+    pub async fn pods_known(&self) {
+        // The other end is here, and so never gone.
+        let _ = self.are_pods_known.subscribe().wait_for(|known| *known).await;
     }
 
     /// An object of ours is there, or has changed, as a watch tells.
@@ -310,6 +323,8 @@ impl State {
     }
 
     fn take_in(&mut self, kind: Kind, id: &Id, name: String, object: &Value, round: Moment) {
+        // Whoever likes can name one for a session that is nowhere, or carry its label under any name.
+        let may_be_wanted = id_of(kind, &name).is_some() && self.by_id.contains_key(id);
         let (mut round, slot) = (round, (kind, name));
         let objects = self.objects.entry(id.clone()).or_default();
         if let Some(kept) = objects.get_mut(&slot) {
@@ -319,7 +334,7 @@ impl State {
                 return;
             }
         }
-        objects.insert(slot, Kept::new(object, round));
+        objects.insert(slot, Kept::new(object, round, may_be_wanted));
         self.wake_all_of(id);
     }
 

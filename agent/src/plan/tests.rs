@@ -294,3 +294,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_somebody_made_too_large_to_be_kept_is_made_anew() {
+    for layer in [gateway(true), ingress()] {
+        let (mut server, wanted) = settled(&session("3000"), &layer);
+        for at in 0..server.objects.len() {
+            let object = server.objects[at].object.clone();
+            server.objects[at].object = crate::objects::outline(&object);
+            let Live { kind, name, .. } = &server.objects[at];
+            assert_eq!(told(&plan(&session("3000"), &wanted, &server.objects)), [format!("replace {kind:?} {name}")]);
+            server.objects[at].object = object;
+        }
+    }
+}

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Moment;
-use crate::objects::{Kind, Live};
+use crate::objects::{Kind, Live, outline};
 use crate::session::version;
+
+/// The most bytes of an object that are kept; of ours one for a hundred ports has half as many.
+const LARGEST: usize = 64 * 1024;
 
 /// An object, as text.
 #[derive(Clone, Debug)]
@@ -18,7 +21,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(object: &Value, round: Moment) -> Self {
+    /// Of one that `may_be_wanted`, and is no larger than any of ours, all that is judged; of any other an outline.
+    pub(super) fn new(object: &Value, round: Moment, may_be_wanted: bool) -> Self {
         let metadata = &object["metadata"];
         let mut kept = json!({"metadata": {}});
         for key in [
@@ -43,7 +47,9 @@ impl Kept {
             }
         }
         let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
-        Self { uid, version: version(object), round, text: kept.to_string().into() }
+        let text = Some(kept.to_string()).filter(|text| may_be_wanted && text.len() <= LARGEST);
+        let text = text.unwrap_or_else(|| outline(object).to_string()).into();
+        Self { uid, version: version(object), round, text }
     }
 
     pub(super) fn live(self, kind: Kind, name: String) -> Live {

@@ -191,3 +191,24 @@ fn an_answer_that_comes_after_the_end_of_its_object_brings_it_back_no_more() {
     world.answer(Kind::Service, &service("last", 12), world.moment());
     assert_eq!(known(), 1);
 }
+
+#[test]
+fn of_what_no_session_can_want_and_of_what_is_too_large_an_outline_is_kept() {
+    let world = world();
+    world.pod(seen("p", "a", 1, "Running"));
+    let object = |name: &str, note: &str| {
+        json!({"metadata": {"namespace": "n", "name": name, "uid": name, "resourceVersion": "1",
+            "labels": {"cofferdam.dev/session": "a"}, "annotations": {"note": note}}, "spec": {"ports": []}})
+    };
+    let all = [("s-a", 100, true), ("s-a", 100_000, false), ("s-b", 100, false), ("other", 100, false)];
+    for (version, (name, length, is_whole)) in all.into_iter().enumerate() {
+        let mut object = object(name, &"x".repeat(length));
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        world.object(Kind::Service, &object);
+        let state = world.state();
+        let kept = state.objects.values().find_map(|objects| objects.get(&(Kind::Service, name.to_owned()))).unwrap();
+        let live = kept.clone().live(Kind::Service, name.to_owned());
+        assert_eq!(!live.object["spec"].is_null(), is_whole, "{name} {length}");
+        assert_eq!((live.uid.as_str(), live.object["metadata"]["name"].as_str()), (name, Some(name)));
+    }
+}

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Attempt, named, slot};
 use crate::cluster::{Class, Resource};
 use crate::desired::Wanted;
+use crate::objects::{Kind, resource};
 use crate::plan::{Claim, claim, leaving};
 use crate::report::Hindrance;
 use crate::session::Session;
@@ -25,7 +26,7 @@ const ANOTHER: &str = "another pod";
 /// # Errors
 /// What is in the way.
 pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Result<Value, Attempt> {
-    let services = Resource::core("services");
+    let services = resource(Kind::Service, "v1");
     let failed = |failed| Attempt::Failed(slot(service), failed);
     // Twice: once more after the one in the way was deleted.
     for _ in 0..2 {
