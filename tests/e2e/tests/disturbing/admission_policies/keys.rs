@@ -181,18 +181,19 @@ fn addresses_and_conditions_are_written_by_our_programs_alone() {
 
 #[test]
 fn a_copy_of_a_session_may_come_with_its_address_where_nobody_believes_it() {
-    let copy = |labels: Value| {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "copy", "labels": labels,
-            "annotations": {"cofferdam.dev/endpoints": "{}"}}, "spec": {
-                "containers": [{"name": "app", "image": "cofferdam.test/none:1"}]}})
-    };
-    let ask = |labels: Value| {
+    let hardened = hardened(&json!({"containers": [{"name": "app", "image": "cofferdam.test/none:1"}]}));
+    let ask = |is_session: bool| {
+        let mut copy = hardened.clone();
+        copy["metadata"] = json!({"name": "copy", "annotations": {"cofferdam.dev/endpoints": "{}"}});
+        if is_session {
+            copy["metadata"]["labels"] = json!({"cofferdam.dev/session": "copy"});
+        }
         let arguments = ["create", "--namespace", ORDINARY, "--filename=-", "--dry-run=server"];
-        stage().kubectl.ask(arguments, &copy(labels).to_string()).unwrap()
+        stage().kubectl.ask(arguments, &copy.to_string()).unwrap()
     };
-    let answer = ask(json!({}));
+    let answer = ask(false);
     assert!(answer.success, "{}", answer.stderr);
-    refused_by("reports", &ask(json!({"cofferdam.dev/session": "copy"}))).unwrap();
+    refused_by("reports", &ask(true)).unwrap();
 }
 
 #[test]
