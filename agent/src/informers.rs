@@ -83,7 +83,7 @@ impl Informers {
                     gate.open();
                 }
             }
-            Change::Unreadable(_) | Change::Readable => {}
+            Change::Unreadable(_) => {}
         })
         .await;
     }
@@ -115,7 +115,6 @@ impl Informers {
                     world.refused(kind);
                 }
             }
-            Change::Readable => world.readable(kind, true),
         })
         .await;
     }
@@ -139,7 +138,7 @@ impl Informers {
                     namespaces.only(&seen);
                     ready.notify_one();
                 }
-                Change::Unreadable(_) | Change::Readable => {}
+                Change::Unreadable(_) => {}
             }
         })
         .await;
@@ -171,7 +170,7 @@ impl Informers {
                 }
                 Change::Gone(object) => world.protected(&namespace(&object), false),
                 Change::Listed => world.only_protected(&seen),
-                Change::Unreadable(_) | Change::Readable => {}
+                Change::Unreadable(_) => {}
             }
         })
         .await;

@@ -46,10 +46,9 @@ pub enum Change {
     Listed,
     /// An object is gone; it as it last was.
     Gone(Value),
-    /// Nothing can be read, and what is known gets old. Unless the class is conclusive, that says nothing of what there is.
+    /// Nothing can be read, and what is known gets old; once it can, a list follows. Unless the class is conclusive, that says
+    /// nothing of what there is.
     Unreadable(Class),
-    /// It can be read again.
-    Readable,
 }
 
 /// Lists and watches until it is dropped. `relist` begins anew, for whoever reads the objects differently now.
@@ -62,7 +61,7 @@ pub async fn follow(
     mut tell: impl FnMut(Change),
 ) {
     let watching = watches.begin(resource.name);
-    let mut failures = Failures::default();
+    let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
     let mut from: Option<String> = None;
     loop {
         let done = match from.take() {
@@ -76,32 +75,28 @@ pub async fn follow(
             }
         };
         match done {
-            Ok(next) => {
-                failures.over();
-                if failures.answered() {
-                    tell(Change::Readable);
-                }
-                from = next;
-            }
+            Ok(next) => from = next,
             // Self-healing: the list that follows tells what was missed (case B113).
             Err((failed, _)) if failed.class == Class::Expired => {
                 tracing::debug!(resource = resource.name, "the watch is too old, listing anew");
                 watching.restarted();
-                tokio::time::sleep(failures.another().1).await;
+                tokio::time::sleep(failures.failed()).await;
             }
             Err((failed, resume)) => {
                 watching.restarted();
-                let (first, pause) = failures.another();
+                let first = failures.failures() == 0;
                 if first {
                     tracing::warn!(resource = resource.name, error = %failed, "cannot be watched");
                 }
-                // A connection that broke is nothing; one that does not come back is.
-                if resume.is_none() || !first {
-                    failures.is_told = true;
+                // A connection that broke is nothing; one that does not come back is. After that all is listed anew: nothing
+                // in a watch that goes on says when it has told what was missed, and until then what is known is old.
+                from = if resume.is_none() || !first {
                     tell(Change::Unreadable(failed.class));
-                }
-                from = resume;
-                tokio::time::sleep(pause).await;
+                    None
+                } else {
+                    resume
+                };
+                tokio::time::sleep(failures.failed()).await;
             }
         }
     }
@@ -138,15 +133,11 @@ async fn watch(
     selection: &Selection,
     watching: &Watching,
     mut version: String,
-    failures: &mut Failures,
+    failures: &mut Backoff,
     tell: &mut impl FnMut(Change),
 ) -> Done {
     let events = cluster.watch(resource, selection, &version, WATCH_SECONDS).await;
     let events = events.map_err(|failed| (failed, Some(version.clone())))?;
-    // Not only at its end, which may be minutes away.
-    if failures.answered() {
-        tell(Change::Readable);
-    }
     let mut events = pin!(events);
     let (begun, mut is_alive) = (Instant::now(), false);
     loop {
@@ -154,6 +145,7 @@ async fn watch(
             let failed = Failed { class: Class::Timeout, detail: "the watch fell silent".to_owned() };
             return Err((failed, Some(version)));
         };
+        // A list alone proves nothing: who may list and not watch would be asked for both without a pause.
         if matches!(event, Some(Ok(_))) {
             failures.over();
             is_alive = true;
@@ -164,7 +156,10 @@ async fn watch(
                 let failed = Failed { class: Class::Unreachable, detail: "the watch ended at once".to_owned() };
                 return Err((failed, Some(version)));
             }
-            None => return Ok(Some(version)),
+            None => {
+                failures.over();
+                return Ok(Some(version));
+            }
             Some(Err(failed)) => return Err((failed, Some(version))),
             Some(Ok(WatchEvent::Error(status))) => {
                 // 410 inside a stream that began well (case B105).
@@ -185,36 +180,6 @@ async fn watch(
         }
         watching.event();
         tell(object);
-    }
-}
-
-/// Attempts that failed in a row, and whether that was told.
-#[derive(Debug)]
-struct Failures {
-    backoff: Backoff,
-    is_told: bool,
-}
-
-impl Default for Failures {
-    fn default() -> Self {
-        Self { backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE), is_told: false }
-    }
-}
-
-impl Failures {
-    /// One more: whether it is the first, and how long to wait before the next attempt.
-    fn another(&mut self) -> (bool, Duration) {
-        (self.backoff.failures() == 0, self.backoff.failed())
-    }
-
-    /// Something came: the next failure is a first one.
-    fn over(&mut self) {
-        self.backoff.over();
-    }
-
-    /// The API server lets it be read: whether the opposite had been told.
-    fn answered(&mut self) -> bool {
-        std::mem::take(&mut self.is_told)
     }
 }
 

@@ -16,6 +16,8 @@ use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::metrics::{Metrics, Tally};
 use crate::probe::Prober;
+use crate::reason::Reason;
+use crate::session::Seen;
 use crate::world::{Snapshot, World};
 
 mod deletions;
@@ -163,14 +165,18 @@ impl Work {
             return None;
         }
         self.probes.inherit(snapshot, &ground);
+        // Before its pod goes: what leads to it would stay until the garbage collector comes.
+        let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
         if self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy, Now::read()).await {
             self.probes.stop();
             return self.ending.next(&snapshot.seen, &ground.policy, Now::read());
         }
-        let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
         if snapshot.is_node_lost {
-            // The elected agent speaks for it, and two that speak would contradict each other.
-            self.probes.stop();
+            // The elected agent speaks for it, and two that speak would contradict each other. Until it has, what is known
+            // is no worse: a node may be lost for a moment only.
+            if is_spoken_for(&snapshot.seen) {
+                self.probes.stop();
+            }
             let ends = self.ending.next(&snapshot.seen, &ground.policy, Now::read());
             return [published, ends].into_iter().flatten().min();
         }
@@ -195,6 +201,11 @@ fn has_looked_around(ground: &Ground, snapshot: &Snapshot) -> bool {
     ground.is_known && (snapshot.are_routes_known || !needs_routes)
 }
 
+/// Whether the elected agent has said that the session's node is lost.
+fn is_spoken_for(seen: &Seen) -> bool {
+    seen.session.told.conditions.iter().any(|condition| condition.reason == Reason::NodeLost.as_str())
+}
+
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,
@@ -211,7 +222,7 @@ mod tests {
 
     use super::*;
     use crate::objects::Kind;
-    use crate::session::{Membership, Seen};
+    use crate::session::{Membership, Phase};
 
     #[tokio::test]
     async fn a_session_is_published_and_told_of_without_anybody_waking_its_work() {
@@ -244,6 +255,43 @@ mod tests {
         api.until(&["DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]).await;
         let asked = api.asked();
         assert!(asked.iter().all(|write| write.starts_with("DELETE ")), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn what_leads_to_a_pod_that_ended_goes_before_the_pod() {
+        let (api, mut session) = (testing::Api::default(), crate::desired::testing::session("53/udp"));
+        let crew = api.crew();
+        let mut ground = Ground::default();
+        ground.is_known = true;
+        crew.world.ground.store(Arc::new(ground));
+        crew.world.protected(&session.namespace, true);
+        let wake = crew.world.pod(testing::seen(&session)).unwrap();
+        crew.begin(session.uid.clone(), wake);
+        api.until(&["POST services/s-2abc", "PATCH endpointslices/s-2abc", "PATCH pods/run-2abc"]).await;
+        session.phase = Phase::Finished;
+        let mut ended = testing::seen(&session);
+        (ended.resource_version, ended.progress.ended) = (1, Some(0));
+        crew.world.pod(ended);
+        api.until(&["DELETE pods/run-2abc"]).await;
+        let asked = api.asked();
+        let at = |write: &str| asked.iter().position(|asked| asked == write).unwrap();
+        assert!(at("DELETE endpointslices/s-2abc") < at("DELETE services/s-2abc"), "{asked:?}");
+        assert!(at("DELETE services/s-2abc") < at("DELETE pods/run-2abc"), "{asked:?}");
+    }
+
+    #[test]
+    fn a_lost_node_is_spoken_for_from_when_the_elected_agent_says_so() {
+        let mut seen = testing::seen(&crate::desired::testing::session("3000"));
+        let condition = |reason: &str| crate::session::Condition {
+            type_: cofferdam_model::keys::ROUTE_REACHABLE.to_owned(),
+            status: "Unknown".to_owned(),
+            reason: reason.to_owned(),
+            message: String::new(),
+        };
+        seen.session.told.conditions = vec![condition("AgentSilent")];
+        assert!(!is_spoken_for(&seen));
+        seen.session.told.conditions.push(condition("NodeLost"));
+        assert!(is_spoken_for(&seen));
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl<T> Collected<T> {
             }
             Change::Gone(object) => drop(self.now.remove(&read(object).0)),
             Change::Listed => self.now = self.next.take().unwrap_or_default(),
-            Change::Unreadable(_) | Change::Readable => return false,
+            Change::Unreadable(_) => return false,
         }
         self.next.is_none()
     }
@@ -67,7 +67,6 @@ mod tests {
         assert_eq!(take(Change::Begun), is(false, "ab"));
         assert_eq!(take(Change::Seen(json!("b"))), is(false, "ab"));
         assert_eq!(take(Change::Listed), is(true, "b"));
-        assert_eq!(take(Change::Readable), is(false, "b"));
         assert_eq!(take(Change::Gone(json!("b"))), is(true, ""));
     }
 }

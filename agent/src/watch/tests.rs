@@ -53,17 +53,39 @@ fn forbidden() -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_be_watched_again_is_told_when_the_watch_begins_though_nothing_comes() {
-    let mut changes = follow_by(vec![list(), forbidden(), forbidden(), forbidden(), (200, String::new(), true)]);
-    assert!(matches!(changes.recv().await, Some(Change::Begun)));
-    assert!(matches!(changes.recv().await, Some(Change::Listed)));
+async fn after_a_time_in_which_nothing_could_be_read_all_is_listed_anew() {
+    let answers = vec![list(), forbidden(), forbidden(), forbidden(), list(), (200, String::new(), true)];
+    let mut changes = follow_by(answers);
+    let told = async |changes: &mut mpsc::UnboundedReceiver<Change>| {
+        timeout(Duration::from_secs(100), changes.recv()).await.ok().flatten()
+    };
+    assert!(matches!(told(&mut changes).await, Some(Change::Begun)));
+    assert!(matches!(told(&mut changes).await, Some(Change::Listed)));
     // The first might have been a connection that broke.
     for _ in 0..2 {
-        let told = changes.recv().await;
-        assert!(matches!(told, Some(Change::Unreadable(Class::Forbidden))), "{told:?}");
+        let unreadable = told(&mut changes).await;
+        assert!(matches!(unreadable, Some(Change::Unreadable(Class::Forbidden))), "{unreadable:?}");
+        assert!(matches!(told(&mut changes).await, Some(Change::Begun)));
     }
-    let told = timeout(Duration::from_secs(100), changes.recv()).await;
-    assert!(matches!(told, Ok(Some(Change::Readable))), "{told:?}");
+    assert!(matches!(told(&mut changes).await, Some(Change::Listed)));
+    assert!(told(&mut changes).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_and_not_watch_is_not_asked_without_a_pause() {
+    let answers = (0..20).flat_map(|_| [list(), forbidden(), forbidden()]).collect();
+    let mut changes = follow_by(answers);
+    let begun = tokio::time::Instant::now();
+    let mut lists = 0;
+    while begun.elapsed() < Duration::from_mins(2) {
+        let rest = Duration::from_mins(2).saturating_sub(begun.elapsed());
+        match timeout(rest, changes.recv()).await {
+            Ok(Some(Change::Listed)) => lists += 1,
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => break,
+        }
+    }
+    assert!((2..12).contains(&lists), "{lists}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,11 +93,12 @@ async fn a_watch_that_breaks_after_it_worked_is_a_first_failure() {
     let event = json!({"type": "BOOKMARK", "object": {"kind": "Service", "apiVersion": "v1",
         "metadata": {"resourceVersion": "5"}}});
     let broken = (200, format!("{event}\nno JSON\n"), false);
-    let mut changes = follow_by(vec![list(), forbidden(), forbidden(), broken, (200, String::new(), true)]);
+    let mut changes = follow_by(vec![list(), forbidden(), forbidden(), list(), broken, (200, String::new(), true)]);
     assert!(matches!(changes.recv().await, Some(Change::Begun)));
     assert!(matches!(changes.recv().await, Some(Change::Listed)));
     assert!(matches!(changes.recv().await, Some(Change::Unreadable(_))));
-    assert!(matches!(changes.recv().await, Some(Change::Readable)));
+    assert!(matches!(changes.recv().await, Some(Change::Begun)));
+    assert!(matches!(changes.recv().await, Some(Change::Listed)));
     let told = timeout(Duration::from_secs(100), changes.recv()).await;
     assert!(told.is_err(), "nothing is to be told: {told:?}");
 }
