@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Mutex;
 
 use http::{Request, Response};
 use kube::Client;
@@ -10,6 +11,7 @@ use prometheus::Registry;
 
 use super::*;
 use crate::metrics::Metrics;
+use crate::objects::GATEWAY_GROUP;
 
 /// Answers to lists, by the end of their path; what is not among them is a fault of the server's.
 type Answers = Arc<Mutex<BTreeMap<&'static str, (u16, Value)>>>;
