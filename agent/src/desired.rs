@@ -40,8 +40,8 @@ pub struct Wanted {
 /// The objects that a session ought to have, the Service first. Nothing for a session that is not published: one that
 /// slipped through, has no id, no ports or no address, or is finished or being deleted.
 ///
-/// `ports` are those to publish now, which may be others than it asks for. `node` is the name of the node. `proof` is the one of that port's route, so that it stays the same while the route
-/// lives; it is asked for only where the layer can hold one.
+/// `ports` are those to publish now, which may be others than it asks for. `node` is the name of the node. `proof` is the one
+/// of that port's route, so that it stays the same while the route lives; it is asked for only where the layer can hold one.
 #[must_use]
 pub fn desired(
     session: &Session,

@@ -1,5 +1,7 @@
 //! The objects that make a session reachable.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use serde_json::Value;
 
 use crate::cluster::Resource;
@@ -88,6 +90,14 @@ pub struct Live {
     pub uid: String,
     /// The object, without `managedFields`.
     pub object: Value,
+}
+
+/// A value in short, to be compared with others of this process.
+#[must_use]
+pub fn digest(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The name of the session's Service, `EndpointSlice` and Ingress (an id may begin with a digit, a Service's name may

@@ -76,26 +76,24 @@ pub async fn follow(
         };
         match done {
             Ok(next) => from = next,
-            // Self-healing: the list that follows tells what was missed (case B113).
-            Err((failed, _)) if failed.class == Class::Expired => {
-                tracing::debug!(resource = resource.name, "the watch is too old, listing anew");
-                watching.restarted();
-                tokio::time::sleep(failures.failed()).await;
-            }
             Err((failed, resume)) => {
                 watching.restarted();
                 let first = failures.failures() == 0;
-                if first {
-                    tracing::warn!(resource = resource.name, error = %failed, "cannot be watched");
-                }
-                // A connection that broke is nothing; one that does not come back is. After that all is listed anew: nothing
-                // in a watch that goes on says when it has told what was missed, and until then what is known is old.
-                from = if resume.is_none() || !first {
-                    tell(Change::Unreadable(failed.class));
-                    None
+                if failed.class == Class::Expired {
+                    // Self-healing: the list that follows tells what was missed (case B113).
+                    tracing::debug!(resource = resource.name, "the watch is too old, listing anew");
                 } else {
-                    resume
-                };
+                    if first {
+                        tracing::warn!(resource = resource.name, error = %failed, "cannot be watched");
+                    }
+                    // A connection that broke is nothing; one that does not come back is. After that all is listed anew:
+                    // nothing in a watch that goes on says when it has told what was missed, and until then what is known
+                    // is old.
+                    from = resume.filter(|_| first);
+                    if from.is_none() {
+                        tell(Change::Unreadable(failed.class));
+                    }
+                }
                 tokio::time::sleep(failures.failed()).await;
             }
         }

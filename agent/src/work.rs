@@ -167,9 +167,11 @@ impl Work {
         self.probes.inherit(snapshot, &ground);
         // Before its pod goes: what leads to it would stay until the garbage collector comes.
         let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
-        if self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy, Now::read()).await {
+        let is_deleted = self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy, Now::read()).await;
+        let ends = self.ending.next(&snapshot.seen, &ground.policy, Now::read());
+        if is_deleted {
             self.probes.stop();
-            return self.ending.next(&snapshot.seen, &ground.policy, Now::read());
+            return ends;
         }
         if snapshot.is_node_lost {
             // The elected agent speaks for it, and two that speak would contradict each other. Until it has, what is known
@@ -177,7 +179,6 @@ impl Work {
             if is_spoken_for(&snapshot.seen) {
                 self.probes.stop();
             }
-            let ends = self.ending.next(&snapshot.seen, &ground.policy, Now::read());
             return [published, ends].into_iter().flatten().min();
         }
         // With what was just written: the route is probed at once.
@@ -190,7 +191,7 @@ impl Work {
             self.teller.tell(&self.crew, snapshot, &ground, &self.publisher, found, &mut self.tally).await;
         self.stages.told(&report, &self.crew.metrics);
         self.teller.newly_programmed().for_each(|port| self.probes.hurry(port));
-        [published, told, self.ending.next(&snapshot.seen, &ground.policy, Now::read())].into_iter().flatten().min()
+        [published, told, ends].into_iter().flatten().min()
     }
 }
 

@@ -7,12 +7,13 @@
 //! empty a line in the log says so. A data plane on the nodes' own network has no namespace that a policy could name; there,
 //! use `network.mode: manual`.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, NETWORK_POLICY, SESSION};
 use cofferdam_model::policy::Network;
 use serde_json::{Value, json};
+
+use crate::objects::digest;
 
 /// Where pods fetch their bodies from, at the API.
 const BODIES: u16 = 8063;
@@ -68,20 +69,14 @@ impl Live {
         Self {
             uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
             is_ours: metadata["labels"][MANAGED_BY] == AGENT,
-            spec: hash(&policy["spec"]),
+            spec: digest(&policy["spec"]),
         }
     }
 
     /// Whether it is what is wanted. What others put beside it, such as labels of their own, does not count.
     pub(super) fn is_as(&self, wanted: &Value) -> bool {
-        self.is_ours && self.spec == hash(&wanted["spec"])
+        self.is_ours && self.spec == digest(&wanted["spec"])
     }
-}
-
-fn hash(spec: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    spec.hash(&mut hasher);
-    hasher.finish()
 }
 
 fn named(namespace: &str) -> Value {

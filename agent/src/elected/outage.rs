@@ -49,8 +49,8 @@ impl Outage {
 }
 
 /// The strategic merge patch of `pods/status` that marks a session of that node; nothing for a pod that is no session, that
-/// has ended or slipped through (which stays true), or that is marked so already. `now` as of [`time`](crate::report::time). The patch holds for
-/// this version of the pod alone, so that it never overwrites what an agent that came back has written.
+/// has ended or slipped through (which stays true), or that is marked so already. `now` as of [`time`](crate::report::time).
+/// The patch holds for this version of the pod alone, so that it never overwrites what an agent that came back has written.
 pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option<Value> {
     let status = pod.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use cofferdam_model::policy::NetworkMode;
@@ -44,10 +43,7 @@ type Slot = (Kind, String);
 #[derive(Debug)]
 pub(super) struct Publisher {
     proofs: BTreeMap<u16, Proof>,
-    /// What was written last, as a hash.
-    written: HashMap<Slot, u64>,
-    paces: HashMap<Slot, Pace>,
-    since: HashMap<Slot, Instant>,
+    written: HashMap<Slot, Written>,
     wish: wish::Wish,
     hindrance: Option<Hindrance>,
     backoff: Backoff,
@@ -58,6 +54,15 @@ pub(super) struct Publisher {
     /// Whether the last attempt wrote an object.
     has_written: bool,
     was_told: bool,
+}
+
+/// Our last write of an object.
+#[derive(Debug)]
+struct Written {
+    digest: u64,
+    at: Instant,
+    /// How often the same was written again, since somebody had undone it.
+    corrections: Pace,
 }
 
 /// What came of one attempt.
@@ -93,8 +98,6 @@ impl Default for Publisher {
         Self {
             proofs: BTreeMap::new(),
             written: HashMap::new(),
-            paces: HashMap::new(),
-            since: HashMap::new(),
             wish: wish::Wish::default(),
             hindrance: None,
             backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
@@ -213,8 +216,8 @@ impl Publisher {
     /// When the routing layer had to have judged the route of that object at the latest.
     pub(super) fn deadline(&self, live: &Live, seconds: u32) -> Instant {
         let (now, seconds) = (Instant::now(), Duration::from_secs(seconds.into()));
-        if let Some(since) = self.since.get(&(live.kind, live.name.clone())) {
-            return *since + seconds;
+        if let Some(written) = self.written.get(&(live.kind, live.name.clone())) {
+            return written.at + seconds;
         }
         // Made before this agent began.
         let created = live.object["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
@@ -250,8 +253,6 @@ impl Publisher {
         let names: Vec<String> = ports.tcp().map(|port| route_name(id.as_str(), port)).collect();
         let is_wanted = |(kind, name): &Slot| *kind != Kind::HttpRoute || names.contains(name);
         self.written.retain(|slot, _| is_wanted(slot));
-        self.paces.retain(|slot, _| is_wanted(slot));
-        self.since.retain(|slot, _| is_wanted(slot));
         for port in ports.tcp() {
             if self.proofs.contains_key(&port) {
                 continue;
@@ -274,13 +275,6 @@ fn named((kind, name): &Slot) -> String {
 
 fn slot(wanted: &Wanted) -> Slot {
     (wanted.kind, wanted.name.clone())
-}
-
-/// What is wanted, in short.
-fn digest(wanted: &Wanted) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    wanted.object.to_string().hash(&mut hasher);
-    hasher.finish()
 }
 
 /// The object that is the route of a port, as far as it is there.

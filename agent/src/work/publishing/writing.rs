@@ -1,16 +1,17 @@
 //! A plan is carried out.
 
+use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
-use super::{Attempt, Publisher, Slot, claiming, digest, named, slot};
+use super::{Attempt, Publisher, Slot, Written, claiming, named, slot};
 use crate::cluster::Failed;
 use crate::desired::Wanted;
 use crate::events::Tone;
-use crate::objects::{Kind, Live};
+use crate::objects::{Kind, Live, digest};
 use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, plan};
 use crate::report::Hindrance;
 use crate::session::Session;
@@ -26,7 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Publisher {
-    /// Does what can be done now, so that `live` becomes `wanted`. Nothing that fails, or has no effect, stops what does not need it.
+    /// Does what can be done now, so that `live` becomes `wanted`. Nothing that fails, or has no effect, stops what does not
+    /// need it.
     pub(super) async fn carry_out(
         &mut self,
         crew: &Crew,
@@ -151,8 +153,8 @@ impl Publisher {
             return Err(Attempt::Resting(moment));
         }
         // A first write, or another wish, is no correction.
-        let pace = self.paces.get(&slot).filter(|_| self.written.get(&slot) == Some(&digest(wanted)));
-        match pace.map(|pace| pace.due(now)).filter(|due| *due > now) {
+        let undone = self.written.get(&slot).filter(|written| written.digest == digest(&wanted.object));
+        match undone.map(|written| written.corrections.due(now)).filter(|due| *due > now) {
             Some(due) => {
                 let what = format!("{} is changed by others again and again", named(&slot));
                 Err(Attempt::Hindered(Hindrance::PublishDelayed(what), due))
@@ -163,14 +165,22 @@ impl Publisher {
 
     /// Takes down a write that began then and came to `answer`.
     fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &Value, verb: &str, begun: Moment) {
-        let (slot, digest, now) = (slot(wanted), digest(wanted), Instant::now());
+        let (digest, at) = (digest(&wanted.object), Instant::now());
         crew.metrics.wrote(wanted.kind.plural(), verb);
         self.has_written = true;
-        // Somebody must have undone the same write.
-        if self.written.insert(slot.clone(), digest) == Some(digest) {
-            self.paces.entry(slot.clone()).or_insert(Pace::new(FREE, LONGEST_PAUSE)).made(now);
+        match self.written.entry(slot(wanted)) {
+            Entry::Occupied(mut entry) => {
+                let before = entry.get_mut();
+                if before.digest == digest {
+                    // Somebody must have undone the same write.
+                    before.corrections.made(at);
+                }
+                (before.digest, before.at) = (digest, at);
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(Written { digest, at, corrections: Pace::new(FREE, LONGEST_PAUSE) });
+            }
         }
-        self.since.insert(slot, now);
         crew.world.answer(wanted.kind, answer, begun);
     }
 }
