@@ -43,6 +43,8 @@ pub mod reason;
 pub mod report;
 mod serve;
 pub mod session;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
 pub mod watch;
 pub mod work;

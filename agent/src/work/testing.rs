@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cofferdam_runtime::stop::Stop;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
@@ -22,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::objects::{Kind, Live};
 use crate::probe::Prober;
 use crate::session::{Progress, Seen, Session};
+use crate::testing::{answer, failure};
 use crate::world::{Snapshot, Start, World};
 
 #[derive(Clone, Default)]
@@ -53,13 +54,7 @@ impl Api {
             let api = api.clone();
             async move { Ok::<_, Infallible>(api.answer(request).await) }
         });
-        let registry = Registry::new();
-        let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
-        let metrics = Metrics::register(&registry, "digest", false).unwrap();
-        let events = Events::begin(cluster.clone(), metrics.clone(), "agent");
-        let prober = Prober::new(1, metrics.probes(&registry, 1).unwrap());
-        let world = Arc::new(World::new(Ground::default()));
-        Crew::new(world, cluster, metrics, events, NODE.to_owned(), prober, Stop::new())
+        crew(Client::new(service, "default"), Stop::new())
     }
 
     /// What was written since this was asked last, but for Events: `VERB plural/name`.
@@ -161,6 +156,17 @@ impl Api {
     }
 }
 
+/// A crew that asks by this client.
+pub(super) fn crew(client: Client, stop: Stop) -> Crew {
+    let registry = Registry::new();
+    let cluster = Cluster::new(client, &registry).unwrap();
+    let metrics = Metrics::register(&registry, "digest", false).unwrap();
+    let events = Events::begin(cluster.clone(), metrics.clone(), "agent");
+    let prober = Prober::new(1, metrics.probes(&registry, 1).unwrap());
+    let world = Arc::new(World::new(Ground::default()));
+    Crew::new(world, cluster, metrics, events, NODE.to_owned(), prober, stop)
+}
+
 pub(super) fn seen(session: &Session) -> Seen {
     Seen { session: session.clone(), owner: String::new(), resource_version: 0, progress: Progress::default() }
 }
@@ -217,15 +223,4 @@ fn merge(into: &mut Value, from: Value) {
         }
         (into, from) => *into = from,
     }
-}
-
-fn answer(body: &Value) -> Response<Body> {
-    Response::new(Body::from(body.to_string().into_bytes()))
-}
-
-fn failure(code: u16, reason: &str) -> Response<Body> {
-    let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason});
-    let mut response = answer(&status);
-    *response.status_mut() = StatusCode::from_u16(code).unwrap();
-    response
 }

@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
+
+use crate::testing::{answer, failure};
 
 /// How long a watch waits for something new before it ends.
 const WATCH: Duration = Duration::from_mins(4);
@@ -262,15 +264,4 @@ fn merge_conditions(into: &mut Value, patch: &Value) {
             None => conditions.push(new.clone()),
         }
     }
-}
-
-fn answer(body: &Value) -> Response<Body> {
-    Response::new(Body::from(body.to_string().into_bytes()))
-}
-
-fn failure(code: u16, reason: &str) -> Response<Body> {
-    let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason});
-    let mut response = answer(&status);
-    *response.status_mut() = StatusCode::from_u16(code).unwrap();
-    response
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Mutex;
 
-use http::{Request, Response};
+use http::Request;
 use kube::Client;
 use kube::client::Body;
 use prometheus::Registry;
@@ -12,6 +12,7 @@ use prometheus::Registry;
 use super::*;
 use crate::metrics::Metrics;
 use crate::objects::GATEWAY_GROUP;
+use crate::testing::reply;
 
 /// Answers to lists, by the end of their path; what is not among them is a fault of the server's.
 type Answers = Arc<Mutex<BTreeMap<&'static str, (u16, Value)>>>;
@@ -53,8 +54,8 @@ fn kept_by(answers: &Answers) -> Arc<World> {
             let name = path.rsplit('/').next().unwrap_or_default();
             answers.lock().unwrap().get(name).cloned().unwrap_or((500, json!({})))
         };
-        let answer = Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()));
-        async move { Ok::<_, Infallible>(answer.unwrap()) }
+        let answer = reply(status, &answer);
+        async move { Ok::<_, Infallible>(answer) }
     });
     let registry = Registry::new();
     let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();

@@ -1,0 +1,110 @@
+use cofferdam_model::policy::Policy;
+use serde_json::json;
+
+use super::*;
+use crate::desired::testing::session;
+use crate::objects::Kind;
+use crate::session::{self, Membership, Phase, Session};
+
+mod stopping;
+
+/// A session that is worked on, is published, and was told of.
+async fn published() -> (testing::Api, Crew, Session) {
+    let (api, session) = (testing::Api::default(), session("53/udp"));
+    let crew = api.crew();
+    let mut ground = Ground::default();
+    ground.is_known = true;
+    crew.world.ground.store(Arc::new(ground));
+    crew.world.protected(&session.namespace, true);
+    let wake = crew.world.pod(testing::seen(&session)).unwrap();
+    crew.begin(session.uid.clone(), wake);
+    api.until(&["POST services/s-2abc", "PATCH endpointslices/s-2abc", "PATCH pods/run-2abc"]).await;
+    (api, crew, session)
+}
+
+#[tokio::test]
+async fn a_session_is_published_and_told_of_without_anybody_waking_its_work() {
+    published().await;
+}
+
+#[tokio::test]
+async fn on_a_lost_node_what_ended_goes_out_of_service_and_nothing_is_told() {
+    let (api, crew, mut session) = published().await;
+    api.asked();
+    crew.world.node_lost(true);
+    session.phase = Phase::Finished;
+    crew.world.pod(testing::seen(&session));
+    api.until(&["DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]).await;
+    let asked = api.asked();
+    assert!(asked.iter().all(|write| write.starts_with("DELETE ")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_leads_to_a_pod_that_ended_goes_before_the_pod() {
+    let (api, crew, mut session) = published().await;
+    session.phase = Phase::Finished;
+    let mut ended = testing::seen(&session);
+    (ended.resource_version, ended.progress.ended) = (1, Some(0));
+    crew.world.pod(ended);
+    api.until(&["DELETE pods/run-2abc"]).await;
+    let asked = api.asked();
+    let at = |write: &str| asked.iter().position(|asked| asked == write).unwrap();
+    assert!(at("DELETE endpointslices/s-2abc") < at("DELETE services/s-2abc"), "{asked:?}");
+    assert!(at("DELETE services/s-2abc") < at("DELETE pods/run-2abc"), "{asked:?}");
+}
+
+#[test]
+fn a_lost_node_is_spoken_for_from_when_the_elected_agent_says_so() {
+    let mut seen = testing::seen(&session("3000"));
+    let condition = |reason: &str| session::Condition {
+        type_: cofferdam_model::keys::ROUTE_REACHABLE.to_owned(),
+        status: "Unknown".to_owned(),
+        reason: reason.to_owned(),
+        message: String::new(),
+    };
+    seen.session.told.conditions = vec![condition("AgentSilent")];
+    assert!(!is_spoken_for(&seen));
+    seen.session.told.conditions.push(condition("NodeLost"));
+    assert!(is_spoken_for(&seen));
+}
+
+#[test]
+fn an_agent_that_begins_waits_until_it_knows_the_layer_and_the_routes_that_are_there() {
+    let world = World::new(Ground::default());
+    let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "u"}, "status": {"phase": "Running"}});
+    let wake = world.pod(Seen::read(&pod, Membership::Enforced, &Policy::built_in()).unwrap()).unwrap();
+    let knows = |ground: &Ground| has_looked_around(ground, &world.snapshot("u").unwrap());
+    assert!(!knows(&Ground::default()), "of the layer nothing is known");
+    let mut ground = Ground::default();
+    ground.is_known = true;
+    assert!(knows(&ground), "without a layer no route is waited for");
+    let parent =
+        cofferdam_model::policy::ParentGateway { name: "g".to_owned(), namespace: "n".to_owned(), listener: None };
+    ground.layer = Ok(Layer::Gateway { version: "v1".to_owned(), parent, proof: true });
+    let round = world.objects_begin();
+    world.objects_listed(Kind::Service, round);
+    assert!(!knows(&ground));
+    world.objects_listed(Kind::HttpRoute, round);
+    assert!(knows(&ground));
+    drop(wake);
+}
+
+#[tokio::test]
+async fn a_session_that_rests_takes_little() {
+    let crew = testing::Api::default().crew();
+    let work = Work::new(crew, "u".to_owned(), Arc::default());
+    let (state, resting) = (size_of::<Work>(), size_of_val(&work.run()));
+    assert!(resting < 3 * state, "{resting} bytes, of which {state} are its state");
+}
+
+#[test]
+fn routes_that_nobody_may_list_are_not_waited_for() {
+    let world = World::new(Ground::default());
+    let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "u"}, "status": {"phase": "Running"}});
+    world.pod(Seen::read(&pod, Membership::Enforced, &Policy::built_in()).unwrap()).unwrap();
+    // That the API server is slow says nothing of what there is.
+    world.readable(Kind::HttpRoute, false);
+    assert!(!world.snapshot("u").unwrap().are_routes_known);
+    world.refused(Kind::HttpRoute);
+    assert!(world.snapshot("u").unwrap().are_routes_known);
+}
