@@ -74,23 +74,24 @@ async fn round(
         let holds = || told.borrow().outage(node) == Some(outage);
         let slices = slices(context, node).await;
         let pods = pods(context, node).await;
-        is_fine &= match (slices, &pods, outage) {
-            (Ok(slices), _, Outage::Lost) => withdraw(context, node, slices, &holds).await.is_ok(),
+        is_fine &= slices.is_ok() && pods.is_ok();
+        let astray = match (slices, &pods, outage) {
+            (Ok(slices), _, Outage::Lost) => slices,
             (Ok(mut slices), Ok(pods), Outage::Silent) => {
                 slices.retain(|slice| leads_astray(slice, pods));
-                withdraw(context, node, slices, &holds).await.is_ok()
+                slices
             }
-            (Err(Failed), ..) | (_, Err(Failed), _) => false,
+            (Err(Failed), ..) | (_, Err(Failed), _) => Vec::new(),
         };
-        let Ok(pods) = pods else {
-            is_fine = false;
-            continue;
+        is_fine &= withdraw(context, node, astray, &holds).await.is_ok();
+        let Ok(pods) = pods else { continue };
+        // On a lost node nobody writes over a mark, so none is remembered.
+        let mut nothing = BTreeSet::new();
+        let marked = match outage {
+            Outage::Lost => &mut nothing,
+            Outage::Silent => marked.entry(node.clone()).or_default(),
         };
-        is_fine &= match outage {
-            Outage::Lost => mark(context, node, outage, pods, &mut BTreeSet::new(), &holds).await,
-            Outage::Silent => mark(context, node, outage, pods, marked.entry(node.clone()).or_default(), &holds).await,
-        }
-        .is_ok();
+        is_fine &= mark(context, node, outage, pods, marked, &holds).await.is_ok();
     }
     if is_fine {
         context.troubles.over(SLICES);
