@@ -161,12 +161,7 @@ impl Stage {
     /// # Errors
     /// In kubectl's words, also if a replica is missing or has no such metric.
     pub fn metrics(&self, sample: &str) -> Result<Vec<String>> {
-        let prefix = format!("{sample} ");
-        let value = |text: &String| {
-            let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
-            value.map(str::to_owned).with_context(|| format!("no metric {sample}"))
-        };
-        self.replicas("/metrics")?.iter().map(value).collect()
+        self.replicas("/metrics")?.iter().map(|text| value(text, sample).map(str::to_owned)).collect()
     }
 
     /// A namespace for one test.
@@ -178,4 +173,13 @@ impl Stage {
         #[expect(clippy::expect_used, reason = "a test without its namespace has failed")]
         TestNamespace::create(&self.kubectl, name, sessions).expect("a namespace for the test")
     }
+}
+
+/// The value of a metric in what somebody answered at `/metrics`; `sample` has its labels with it.
+///
+/// # Errors
+/// When there is no such metric.
+pub fn value<'a>(metrics: &'a str, sample: &str) -> Result<&'a str> {
+    let value = metrics.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    value.with_context(|| format!("no metric {sample}"))
 }

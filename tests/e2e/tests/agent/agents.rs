@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use cofferdam_e2e::install::AGENTS;
 use cofferdam_e2e::namespace::PATIENCE;
-use cofferdam_e2e::stage::Stage;
+use cofferdam_e2e::stage::{Stage, value};
 use cofferdam_e2e::wait::until;
 
 /// The pod of the agent on a node.
@@ -36,10 +36,7 @@ pub(crate) fn samples(stage: &Stage, gauge: &str) -> Result<Vec<(String, usize)>
 
 /// What the admin port of an agent answers at `/metrics` for a sample, `cofferdam_agent_` left out.
 pub(crate) fn metric(stage: &Stage, agent: &str, sample: &str) -> Result<String> {
-    let text = stage.answer(agent, "/metrics")?;
-    let prefix = format!("cofferdam_agent_{sample} ");
-    let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
-    value.map(str::to_owned).with_context(|| format!("no metric {sample}"))
+    Ok(value(&stage.answer(agent, "/metrics")?, &format!("cofferdam_agent_{sample}"))?.to_owned())
 }
 
 /// Waits until a sample of an agent is `wanted`.

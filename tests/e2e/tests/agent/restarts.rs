@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use cofferdam_e2e::install::{AGENTS, SYSTEM};
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
 use cofferdam_e2e::routing::{Door, ENVOY_GATEWAY_NETWORK, host, policy, through_gateway};
-use cofferdam_e2e::stage::Stage;
+use cofferdam_e2e::stage::{Stage, value};
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
@@ -117,9 +117,7 @@ fn ask(stage: &Stage, path: &str) -> Result<String> {
 
 /// The value of a metric of the agent.
 fn metric(stage: &Stage, sample: &str) -> Result<u64> {
-    let text = ask(stage, "/metrics")?;
-    let value = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-    value.and_then(|value| value.parse().ok()).with_context(|| format!("no metric {sample}"))
+    Ok(value(&ask(stage, "/metrics")?, sample)?.parse()?)
 }
 
 fn a_policy_that_does_not_load_is_told_once(stage: &Stage, good: &str) {

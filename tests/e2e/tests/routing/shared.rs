@@ -8,7 +8,7 @@ use cofferdam_e2e::images::FIXTURE;
 use cofferdam_e2e::install::AGENTS;
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
 use cofferdam_e2e::routing::{Door, ENVOY_GATEWAY_NETWORK, host, through_gateway, told};
-use cofferdam_e2e::stage::{Setup, Stage};
+use cofferdam_e2e::stage::{Setup, Stage, value};
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
@@ -120,11 +120,5 @@ pub(crate) fn metrics_of_agents() -> Result<Vec<String>> {
 
 /// The sum of a metric over the agents; `sample` has its labels with it.
 pub(crate) fn counted(sample: &str) -> Result<u64> {
-    let prefix = format!("{sample} ");
-    let mut sum = 0;
-    for text in metrics_of_agents()? {
-        let value = text.lines().find_map(|line| line.strip_prefix(&prefix));
-        sum += value.with_context(|| format!("no metric {sample}"))?.parse::<u64>()?;
-    }
-    Ok(sum)
+    metrics_of_agents()?.iter().map(|text| Ok(value(text, sample)?.parse::<u64>()?)).sum()
 }
