@@ -149,7 +149,8 @@ impl Cluster {
             if matches!(holder.try_wait(), Ok(Some(_))) {
                 return Err(Error::Died { what: name.to_owned(), log: tail(&node.log("init")) + &tail(&log) });
             }
-            Ok(gate::ask(&node.gate(), "status").is_ok())
+            // The holder may be slower to write down which process that is than the process is to answer.
+            Ok(gate::ask(&node.gate(), "status").is_ok() && self.inside(name).is_ok())
         });
         self.holders.push(holder);
         started?;
