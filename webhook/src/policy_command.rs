@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use cofferdam_model::keys;
 use cofferdam_model::policy::{self, Policy};
-use cofferdam_policy_file::{PolicyFileError, PolicySource};
+use cofferdam_policy_file::{PolicyFileError, PolicySource, source};
 
 /// Flags of `policy`.
 #[derive(Args, Debug)]
@@ -32,7 +32,7 @@ enum PolicyCommand {
 /// Which policy.
 #[derive(Args, Debug)]
 struct FileArgs {
-    /// The policy file. Without it the built-in policy.
+    /// The policy file; - is standard input. Without it the built-in policy.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -63,7 +63,11 @@ pub(crate) enum PolicyCommandError {
 
 impl FileArgs {
     fn load(self) -> Result<Policy, PolicyFileError> {
-        self.file.map_or(PolicySource::BuiltIn, PolicySource::File).load()
+        match self.file {
+            Some(path) if path.as_os_str() == "-" => source::read("standard input", io::stdin().lock()),
+            Some(path) => PolicySource::File(path).load(),
+            None => PolicySource::BuiltIn.load(),
+        }
     }
 }
 

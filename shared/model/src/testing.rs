@@ -24,6 +24,32 @@ pub(crate) const NAMESPACE: &str = "cofferdam-sessions";
 /// Who asks in these tests.
 pub(crate) const JANE: User<'static> = User { name: "jane", groups: &[] };
 
+/// Two certificates of authorities, in PEM.
+pub(crate) const CERTIFICATES: [&str; 2] = [
+    "\
+-----BEGIN CERTIFICATE-----
+MIIBMjCB5aADAgECAhQoqzLV2j9HXUML1/WTd+wHqeAoPjAFBgMrZXAwDjEMMAoG
+A1UEAwwDb25lMCAXDTI2MTEzMDExMzEwNloYDzIxMjYxMTA2MTEzMTA2WjAOMQww
+CgYDVQQDDANvbmUwKjAFBgMrZXADIQCCenIZ4RGxnYve6n4mD5Y/TrhZZWaVW9Eo
+wQS9O4OAuaNTMFEwHQYDVR0OBBYEFPhg28j2H0EdiwZulYHM5JVJMmksMB8GA1Ud
+IwQYMBaAFPhg28j2H0EdiwZulYHM5JVJMmksMA8GA1UdEwEB/wQFMAMBAf8wBQYD
+K2VwA0EAvZaqJOfkotfDEmMtXxIgSUacSnBxS7lyjOheIqSvrfT6q0S7BwRL2dhy
+bjb+K8wt0wUxJtkJCyMbjr2w+vA6Cw==
+-----END CERTIFICATE-----
+",
+    "\
+-----BEGIN CERTIFICATE-----
+MIIBMjCB5aADAgECAhRwmQrzT4WEdfvkTkPnq6i1ej7ilTAFBgMrZXAwDjEMMAoG
+A1UEAwwDdHdvMCAXDTI2MTEzMDExMzEwNloYDzIxMjYxMTA2MTEzMTA2WjAOMQww
+CgYDVQQDDAN0d28wKjAFBgMrZXADIQBk88qdkcoS+5QjjCcuBuzaddC2LBtrypxI
+ut3sTkWsgKNTMFEwHQYDVR0OBBYEFNbsN7TpaPVxsXE4FbIRw63RH3UbMB8GA1Ud
+IwQYMBaAFNbsN7TpaPVxsXE4FbIRw63RH3UbMA8GA1UdEwEB/wQFMAMBAf8wBQYD
+K2VwA0EAZtkRXtSdFmJ7bC7UqWLglMSsDKSCdLX2jfsrjwM/hKR1Cl0P9Le0ivp/
+Z2d3WmjZ/sDyuItpEchatwq4UuGqAQ==
+-----END CERTIFICATE-----
+",
+];
+
 /// A pod with this spec.
 pub(crate) fn pod(spec: Value) -> Value {
     let mut pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "generateName": "s-" } });

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cofferdam_model::keys;
 use cofferdam_model::policy::{Policy, PolicyError};
@@ -29,25 +29,25 @@ pub struct Installation {
     pub namespace: String,
 }
 
-/// Why a policy cannot be had. Each message names the file.
+/// Why a policy cannot be had. Each message names the file, or what else it was read from.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyFileError {
-    /// The file could not be read.
-    #[error("cannot read the policy file {}", path.display())]
+    /// It could not be read.
+    #[error("cannot read the policy {name}")]
     Unreadable {
-        /// The file.
-        path: PathBuf,
+        /// What it was read from.
+        name: String,
         /// Why.
         source: io::Error,
     },
-    /// The file is larger than any policy.
-    #[error("{} is larger than 1 MiB, so it is no policy", path.display())]
+    /// It is larger than any policy.
+    #[error("{name} is larger than 1 MiB, so it is no policy")]
     TooLarge {
-        /// The file.
-        path: PathBuf,
+        /// What it was read from.
+        name: String,
     },
-    /// The file says something that it cannot; the message names file, line and key.
+    /// It says something that it cannot; the message names file, line and key.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
@@ -76,9 +76,28 @@ impl PolicySource {
     pub fn load(&self) -> Result<Policy, PolicyFileError> {
         match self {
             Self::BuiltIn => Ok(Policy::built_in()),
-            Self::File(path) => Ok(Policy::parse(&path.to_string_lossy(), &read(path)?)?),
+            Self::File(path) => {
+                let name = path.display().to_string();
+                match File::open(path) {
+                    Ok(file) => read(&name, file),
+                    Err(source) => Err(PolicyFileError::Unreadable { name, source }),
+                }
+            }
         }
     }
+}
+
+/// Reads and checks a policy that is in no file of its own, such as standard input; errors call it `name`.
+pub fn read(name: &str, from: impl Read) -> Result<Policy, PolicyFileError> {
+    let mut text = String::new();
+    let taken = from
+        .take(LARGEST_POLICY_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|source| PolicyFileError::Unreadable { name: name.to_owned(), source })?;
+    if taken as u64 > LARGEST_POLICY_BYTES {
+        return Err(PolicyFileError::TooLarge { name: name.to_owned() });
+    }
+    Ok(Policy::parse(name, &text)?)
 }
 
 impl fmt::Display for PolicySource {
@@ -88,15 +107,4 @@ impl fmt::Display for PolicySource {
             Self::File(path) => path.display().fmt(f),
         }
     }
-}
-
-fn read(path: &Path) -> Result<String, PolicyFileError> {
-    let mut text = String::new();
-    let taken = File::open(path)
-        .and_then(|file| file.take(LARGEST_POLICY_BYTES + 1).read_to_string(&mut text))
-        .map_err(|source| PolicyFileError::Unreadable { path: path.to_owned(), source })?;
-    if taken as u64 > LARGEST_POLICY_BYTES {
-        return Err(PolicyFileError::TooLarge { path: path.to_owned() });
-    }
-    Ok(text)
 }

@@ -17,6 +17,21 @@ fn a_policy_is_checked_with_file_line_key_and_what_was_meant() {
 }
 
 #[test]
+fn a_policy_on_standard_input_is_taken_as_one_in_a_file() {
+    const POLICY: &str = "profiles: {default: {lifetime: {deadlineSeconds: 60}}}\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), POLICY).unwrap();
+    for command in ["check", "show", "params"] {
+        let of_file = run(&["policy", command, file.path().to_str().unwrap()], "");
+        let of_input = run(&["policy", command, "-"], POLICY);
+        assert_eq!((of_input.code, &of_input.out), (0, &of_file.out), "{command}: {}", of_input.notes);
+        let wrong = run(&["policy", command, "-"], "profiles:\n  defualt: {}\n");
+        assert_eq!((wrong.code, wrong.out.as_str()), (2, ""), "{command}");
+        assert!(wrong.notes.contains("standard input:2: "), "{command}: {}", wrong.notes);
+    }
+}
+
+#[test]
 fn a_shown_policy_is_the_same_policy_and_says_everything() {
     let shown = run(&["policy", "show"], "");
     assert_eq!(shown.code, 0, "{}", shown.notes);

@@ -2,6 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+use webpki::anchor_from_trusted_cert;
+
 use super::{Checked, Checker};
 use crate::{
     names::is_dns_name,
@@ -10,10 +13,6 @@ use crate::{
         file::{routing::ProbeFile, value::Given},
     },
 };
-
-/// What stands around a certificate in PEM (RFC 7468).
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-const END: &str = "-----END CERTIFICATE-----";
 
 /// What stands in the beginning of every kind of private key.
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
@@ -52,10 +51,11 @@ impl Checker<'_> {
         let problem = if given.value.contains(PRIVATE_KEY) {
             "holds a private key, which everybody who reads the policy knows now; replace the key, and leave \
              certificates only"
-        } else if !holds_certificates(&given.value) {
-            "must hold certificates in PEM, each from `-----BEGIN CERTIFICATE-----` to `-----END CERTIFICATE-----`"
+                .to_owned()
+        } else if let Some(problem) = problem_of_bundle(&given.value) {
+            problem
         } else if scheme == Some(Scheme::Http) {
-            "means nothing where `scheme` is http; leave one of them out"
+            "means nothing where `scheme` is http; leave one of them out".to_owned()
         } else {
             return Ok(Some(given.value));
         };
@@ -92,13 +92,17 @@ fn is_name(host: &str) -> bool {
     is_dns_name(host) && !host.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether there is a certificate, and each that begins also ends and has something in between that can be one.
-fn holds_certificates(text: &str) -> bool {
-    let mut blocks = text.split(BEGIN).skip(1).peekable();
-    let is_base64 = |b: u8| b.is_ascii_alphanumeric() || b"+/=".contains(&b) || b.is_ascii_whitespace();
-    let is_certificate = |block: &str| {
-        let body = block.split_once(END).map(|(body, _)| body);
-        body.is_some_and(|body| !body.trim().is_empty() && body.bytes().all(is_base64))
-    };
-    blocks.peek().is_some() && blocks.all(is_certificate)
+/// Why nobody could be trusted by this bundle. It is read as an agent reads it, with the same functions.
+fn problem_of_bundle(bundle: &str) -> Option<String> {
+    const NO_PEM: &str =
+        "must hold certificates in PEM, each from `-----BEGIN CERTIFICATE-----` to `-----END CERTIFICATE-----`";
+    let mut certificates = CertificateDer::pem_slice_iter(bundle.as_bytes()).zip(1..).peekable();
+    if certificates.peek().is_none() {
+        return Some(NO_PEM.to_owned());
+    }
+    certificates.find_map(|(certificate, position)| match certificate {
+        Ok(certificate) if anchor_from_trusted_cert(&certificate).is_ok() => None,
+        Ok(_) => Some(format!("must hold X.509 certificates, and the block at position {position} is none")),
+        Err(_) => Some(NO_PEM.to_owned()),
+    })
 }

@@ -10,7 +10,7 @@ use proptest::{
 };
 
 use super::super::*;
-use crate::{policy::kubernetes::VOLUME_TYPES, quantity::Quantity};
+use crate::{policy::kubernetes::VOLUME_TYPES, quantity::Quantity, testing::CERTIFICATES};
 
 /// Any policy, in words that YAML could mistake for something else where the format allows them.
 pub(in crate::policy) fn policy() -> impl Strategy<Value = Policy> {
@@ -219,7 +219,7 @@ fn probe() -> impl Strategy<Value = ProbeRouting> {
         .prop_map(|(address, port)| ProbeAddress { host: ProbeHost::Address(address), port });
     let by_name = ("[a-z0-9]{1,5}\\.[a-z]{1,3}", 1_u16..)
         .prop_map(|(name, port)| ProbeAddress { host: ProbeHost::Name(name), port: Some(port) });
-    let certificates = vec("-----BEGIN CERTIFICATE-----\n([A-Za-z0-9+/]{4,9}\n){1,2}-----END CERTIFICATE-----\n", 1..3);
+    let certificates = vec(select(CERTIFICATES.to_vec()), 1..3);
     let ca_bundle = ("(# [ -~]{0,9}\n)?", certificates).prop_map(|(comment, blocks)| comment + &blocks.concat());
     (option::of(prop_oneof![by_number, by_name]), option::of(scheme()), option::of(ca_bundle)).prop_map(
         |(address, scheme, ca_bundle)| ProbeRouting {

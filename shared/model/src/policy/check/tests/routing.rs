@@ -3,6 +3,7 @@ use std::net::IpAddr;
 use crate::policy::{
     ParentGateway, Policy, PolicyError, ProbeAddress, ProbeHost, ProofMode, PublicUrl, Routing, RoutingMode, Scheme,
 };
+use crate::testing::CERTIFICATES;
 
 /// The routing of a file that says only this about it; the first of these lines is the third.
 fn routing(lines: &str) -> Result<Routing, PolicyError> {
@@ -194,24 +195,27 @@ fn a_probe_speaks_what_the_listener_speaks_or_what_is_said() {
 
 #[test]
 fn a_bundle_holds_certificates_and_nothing_secret() {
-    let block = |kind: &str, body: &str| {
-        let body = body.replace('\n', "\n      ");
-        format!("      -----BEGIN {kind}-----\n      {body}\n      -----END {kind}-----\n")
-    };
-    let (one, two) = (block("CERTIFICATE", "MIIB\nAA=="), block("CERTIFICATE", "MIIC"));
-    let with = |bundle: &str| routing(&format!("probe:\n    caBundle: |\n{bundle}"));
-    assert!(with(&one).unwrap().probe.ca_bundle.unwrap().starts_with("-----BEGIN CERTIFICATE-----\nMIIB\nAA=="));
-    assert!(with(&format!("      # subject: CN=root\n{one}{two}")).is_ok());
+    let block = |kind: &str, body: &str| format!("-----BEGIN {kind}-----\n{body}\n-----END {kind}-----\n");
+    let with = |bundle: &str| routing(&format!("probe:\n    caBundle: |\n      {}", bundle.replace('\n', "\n      ")));
+    let [one, two] = CERTIFICATES;
+    assert_eq!(with(one).unwrap().probe.ca_bundle.unwrap().trim_end(), one.trim_end());
+    assert!(with(&format!("# subject: CN=root\n{one}{two}")).is_ok());
+    assert!(with(&format!("{one}{}", block("X509 CRL", "MIIB"))).is_ok(), "what is no certificate is passed over");
     assert_eq!(routing("probe: {caBundle: ''}").unwrap().probe.ca_bundle, None);
     let no_certificates = "`caBundle` must hold certificates in PEM, each from `-----BEGIN CERTIFICATE-----` to";
+    let none_at = |position| format!("`caBundle` must hold X.509 certificates, and the block at position {position}");
+    let (first, second) = (none_at(1), none_at(2));
     for (bundle, message) in [
-        ("      MIIB\n".to_owned(), no_certificates),
-        ("      /etc/ssl/ca.crt\n".to_owned(), no_certificates),
-        (block("CERTIFICATE", ""), no_certificates),
+        ("MIIB".to_owned(), no_certificates),
+        ("/etc/ssl/ca.crt".to_owned(), no_certificates),
+        (block("CERTIFICATE", ""), &first),
+        (block("CERTIFICATE", "MIIB"), &first),
+        (block("CERTIFICATE", "bm8gY2VydGlmaWNhdGU="), &first),
+        (format!("{one}{}", block("CERTIFICATE", "MIIB")), &second),
         (block("CERTIFICATE", "MII\u{a0}B"), no_certificates),
         (block("CERTIFICATE REQUEST", "MIIB"), no_certificates),
         (one.replace("END", "AND"), no_certificates),
-        (format!("{two}      -----BEGIN CERTIFICATE-----\n      MIIB\n"), no_certificates),
+        (format!("{two}-----BEGIN CERTIFICATE-----\nMIIB"), no_certificates),
         (format!("{one}{}", block("EC PRIVATE KEY", "s3cret")), "`caBundle` holds a private key"),
         (block("PRIVATE KEY", "s3cret"), "`caBundle` holds a private key"),
     ] {
@@ -219,7 +223,9 @@ fn a_bundle_holds_certificates_and_nothing_secret() {
         assert!(error.starts_with(&format!("policy.yaml:5: {message}")), "{bundle}{error}");
         assert!(!error.contains("s3cret") && !error.contains("MII"), "{error}");
     }
-    let plain = routing(&format!("probe:\n    scheme: http\n    caBundle: |\n{one}")).unwrap_err().to_string();
+    let plain = routing(&format!("probe:\n    scheme: http\n    caBundle: |\n      {}", one.replace('\n', "\n      ")))
+        .unwrap_err()
+        .to_string();
     assert!(plain.starts_with("policy.yaml:6: `caBundle` means nothing where `scheme` is http"), "{plain}");
 }
 
