@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anstream::{eprintln, print, println};
 use anyhow::{Context, Result, bail, ensure};
-use cofferdam_cluster::addon::{CERT_MANAGER, ENVOY_GATEWAY, PROMETHEUS};
+use cofferdam_cluster::addon::{CERT_MANAGER, ENVOY_GATEWAY, PROMETHEUS, prometheus};
 use cofferdam_cluster::cluster::{Cluster, Options};
 use cofferdam_cluster::progress::Progress;
 
@@ -62,6 +62,7 @@ fn on_own(name: &str) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut cluster = runtime.block_on(Cluster::up(&options, &Progress::new()))?;
     step("a control plane and a node, in namespaces that nothing leaves", start);
+    println!("  {DIM}building Cofferdam's programs for its image: some minutes the first time{DIM:#}");
     let start = Instant::now();
     images::load(&mut cluster)?;
     images::load_shell(&mut cluster)?;
@@ -79,7 +80,7 @@ fn on_own(name: &str) -> Result<()> {
     let start = Instant::now();
     let door = address::door(&cluster, &kubectl)?;
     let policy = address::policy(door.port());
-    install::install(&kubectl, &install::render_with_policy(&kubectl, install::IMAGE, &policy)?)?;
+    install::install(&kubectl, &install::render_with_policy(&kubectl, "cert-manager", install::IMAGE, &policy)?)?;
     step("Cofferdam: kubectl apply -k, manifests/overlays/cert-manager with a policy of the demo's", start);
     hardening::show(&kubectl, images::SHELL)?;
     let url = address::show(&kubectl, door, &policy)?;
@@ -103,6 +104,7 @@ fn go_on(name: &str, url: &str) {
         ),
         ("k describe pod mine".to_owned(), "where it is, its conditions and events"),
         ("k label namespace default cofferdam.dev/sessions=enforced".to_owned(), "sessions in another namespace"),
+        (format!("k get --raw '{}'", prometheus::query_path("cofferdam_agent_sessions")), "what Prometheus knows"),
         (format!("{program} status"), "the programs of the cluster"),
         ("make down".to_owned(), "ends it all and leaves nothing"),
     ] {

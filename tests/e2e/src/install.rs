@@ -21,11 +21,11 @@ pub const REPLICAS: &str = "--selector=app.kubernetes.io/component=webhook";
 /// What selects the agents.
 pub const AGENTS: &str = "--selector=app.kubernetes.io/component=agent";
 
-/// What makes a policy of one's own the one that is installed.
-const OVERLAY: &str = "apiVersion: kustomize.config.k8s.io/v1beta1
+/// What makes a policy of one's own the one that is installed, over one of our overlays.
+const KUSTOMIZATION: &str = "apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
-- ../../../manifests/overlays/cert-manager
+- ../../../manifests/overlays/OVERLAY
 configMapGenerator:
 - name: cofferdam-policy
   namespace: cofferdam-system
@@ -58,17 +58,17 @@ fn with_image(manifests: String, image: &str) -> String {
     parts.iter().fold(manifests, |text, key| text.replace(&format!("{key}: {IMAGE}"), &format!("{key}: {image}")))
 }
 
-/// As [`render`], with a policy of one's own: an overlay, as the manifests' README shows it.
+/// An overlay of the manifests with `image` and a policy of one's own, as the manifests' README shows it.
 ///
 /// # Errors
 /// When the policy does not load, or in kubectl's words.
-pub fn render_with_policy(kubectl: &Kubectl, image: &str, policy: &str) -> Result<String> {
+pub fn render_with_policy(kubectl: &Kubectl, overlay: &str, image: &str, policy: &str) -> Result<String> {
     let folder = tempfile::Builder::new().prefix("overlay-").tempdir_in(env!("CARGO_MANIFEST_DIR"))?;
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
     write("policy.yaml", policy)?;
     let params = params_config_map(&Policy::parse("policy.yaml", policy)?, "cofferdam-policy-params", SYSTEM);
     write("policy-params.yaml", &params)?;
-    write("kustomization.yaml", OVERLAY)?;
+    write("kustomization.yaml", &KUSTOMIZATION.replace("OVERLAY", overlay))?;
     Ok(with_image(kubectl.run([Path::new("kustomize"), folder.path()])?, image))
 }
 

@@ -68,6 +68,12 @@ impl TestNamespace {
         Ok(namespace)
     }
 
+    /// A namespace that is there already. It goes with the test as well.
+    #[must_use]
+    pub fn existing(kubectl: &Kubectl, name: &str) -> Self {
+        Self { kubectl: kubectl.clone(), name: name.to_owned() }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -83,7 +83,7 @@ impl Stage {
         for addon in setup.addons {
             stage.cluster.install(addon, &Progress::new())?;
         }
-        stage.manifests = install::render_with_policy(&stage.kubectl, install::IMAGE, setup.policy)?;
+        stage.manifests = install::render_with_policy(&stage.kubectl, "cert-manager", install::IMAGE, setup.policy)?;
         install::install(&stage.kubectl, &stage.manifests)?;
         Ok(stage)
     }

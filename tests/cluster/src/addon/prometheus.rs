@@ -47,9 +47,14 @@ fn prepare(_: &Workbench) -> Result<Installation, AddonError> {
 /// # Errors
 /// [`Error::Command`] when it cannot be asked or does not understand the expression.
 pub fn query(cluster: &Cluster, expression: &str) -> Result<Value, Error> {
-    let query = Serializer::new(String::new()).append_pair("query", expression).finish();
-    let mut answer = get(cluster, &format!("query?{query}"))?;
+    let mut answer = get(cluster, &query_path(expression))?;
     Ok(answer["data"]["result"].take())
+}
+
+/// Where the API server passes an expression on to Prometheus: what `kubectl get --raw` is given.
+#[must_use]
+pub fn query_path(expression: &str) -> String {
+    format!("{URL}/api/v1/query?{}", Serializer::new(String::new()).append_pair("query", expression).finish())
 }
 
 /// What Prometheus says of its alerts now: those that are pending or firing, as in its HTTP API. Blocks.
@@ -57,7 +62,7 @@ pub fn query(cluster: &Cluster, expression: &str) -> Result<Value, Error> {
 /// # Errors
 /// As [`query`].
 pub fn alerts(cluster: &Cluster) -> Result<Value, Error> {
-    let mut answer = get(cluster, "alerts")?;
+    let mut answer = get(cluster, &format!("{URL}/api/v1/alerts"))?;
     Ok(answer["data"]["alerts"].take())
 }
 
@@ -105,12 +110,12 @@ fn take_over(cluster: &Cluster, file: &str, attempt: u32) -> Result<bool, Error>
         &changed,
     ])?;
     cluster.kubectl_with(["create", "--raw", &format!("{URL}/-/reload"), "--filename=-"], "")?;
-    let rules = get(cluster, "rules")?;
+    let rules = get(cluster, &format!("{URL}/api/v1/rules"))?;
     let groups = rules["data"]["groups"].as_array().map(Vec::as_slice).unwrap_or_default();
     Ok(groups.iter().any(|group| group["file"].as_str().is_some_and(|name| name.ends_with(file))))
 }
 
 fn get(cluster: &Cluster, path: &str) -> Result<Value, Error> {
-    let answer = cluster.kubectl(["get", "--raw", &format!("{URL}/api/v1/{path}")])?;
+    let answer = cluster.kubectl(["get", "--raw", path])?;
     serde_json::from_str(&answer).map_err(Error::part)
 }

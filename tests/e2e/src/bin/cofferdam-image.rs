@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         Ok((context, archive)) => {
             println!("context of the Containerfile: {}", context.display());
             println!("the image, as an OCI archive:  {}", archive.display());
+            println!("pushed, for example, by:       skopeo copy oci-archive:{} docker://…", archive.display());
             ExitCode::SUCCESS
         }
         Err(error) => {

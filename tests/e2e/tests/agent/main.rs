@@ -8,6 +8,7 @@ mod history;
 mod isolation;
 mod layers;
 mod many;
+mod namespaced;
 mod nodes;
 mod permissions;
 mod placed;

@@ -261,7 +261,7 @@ fn every_object_says_what_it_is_part_of() {
 /// entries of lists without a merge key that lack what the API server fills in.
 #[test]
 fn a_second_apply_has_nothing_to_change() {
-    for directory in ["overlays/cert-manager", "overlays/namespaced", "examples/renamed"] {
+    for directory in ["overlays/cert-manager", "overlays/namespaced", "examples/renamed", "examples/complete"] {
         for object in Objects::of(directory).0 {
             walk(&object, "", &mut |path, value| {
                 let nothing = value.is_null() || *value == json!([]);

@@ -4,6 +4,7 @@
 mod agent;
 mod agreement;
 mod entries;
+mod examples;
 mod monitoring;
 mod names;
 mod objects;
