@@ -23,8 +23,10 @@ use cofferdam_model::keys;
 use crate::objects::Bounded;
 
 mod error;
+mod pages;
 
 pub use error::{Class, Failed};
+pub use pages::Pages;
 
 /// An answer that is not a watch may take so long.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -36,27 +38,50 @@ pub struct Resource {
     pub name: &'static str,
     /// `/api/v1` or `/apis/<group>/<version>`.
     pub prefix: String,
-    /// Whether each is small, so that of one that is not an [`outline`](crate::objects::outline) is read.
-    is_small: bool,
+    reading: Reading,
+}
+
+/// How much of each object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Whole,
+    /// Each is small: of one that is not an [`outline`](crate::objects::outline) is read.
+    Small,
+    /// Its metadata, and of that as of what is small.
+    Metadata,
 }
 
 impl Resource {
     /// Of the core group.
     #[must_use]
     pub fn core(name: &'static str) -> Self {
-        Self { name, prefix: "/api/v1".to_owned(), is_small: false }
+        Self { name, prefix: "/api/v1".to_owned(), reading: Reading::Whole }
     }
 
     /// Of a group and version, such as `discovery.k8s.io/v1`.
     #[must_use]
     pub fn of(name: &'static str, group_version: &str) -> Self {
-        Self { name, prefix: format!("/apis/{group_version}"), is_small: false }
+        Self { name, prefix: format!("/apis/{group_version}"), reading: Reading::Whole }
     }
 
     /// Of objects that are small unless somebody made them large.
     #[must_use]
     pub fn small(self) -> Self {
-        Self { is_small: true, ..self }
+        Self { reading: Reading::Small, ..self }
+    }
+
+    /// Of whose objects the metadata alone is sent and read.
+    #[must_use]
+    pub fn metadata(self) -> Self {
+        Self { reading: Reading::Metadata, ..self }
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.reading != Reading::Whole
+    }
+
+    fn is_metadata(&self) -> bool {
+        self.reading == Reading::Metadata
     }
 
     fn path(&self, namespace: Option<&str>) -> String {
@@ -156,7 +181,9 @@ impl Cluster {
     /// # Errors
     /// Of class [`Class::NotFound`] where it is not there.
     pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, Failed> {
-        let request = Request::new(resource.path(namespace)).get(name, &kube::api::GetParams::default());
+        let (request, params) = (Request::new(resource.path(namespace)), kube::api::GetParams::default());
+        let request =
+            if resource.is_metadata() { request.get_metadata(name, &params) } else { request.get(name, &params) };
         self.ask(resource, request).await
     }
 
@@ -181,8 +208,9 @@ impl Cluster {
         if let Some(from) = from {
             params = params.continue_token(from);
         }
-        let request = Request::new(resource.path(selection.namespace.as_deref())).list(&params);
-        let List { metadata, items } = if resource.is_small {
+        let request = Request::new(resource.path(selection.namespace.as_deref()));
+        let request = if resource.is_metadata() { request.list_metadata(&params) } else { request.list(&params) };
+        let List { metadata, items } = if resource.is_bounded() {
             let List { metadata, items } = self.request::<List<Bounded>>(request).await?;
             List { metadata, items: items.map(|items| items.into_iter().map(|Bounded(object)| object).collect()) }
         } else {
@@ -213,11 +241,12 @@ impl Cluster {
         if !selection.fields.is_empty() {
             params = params.fields(&selection.fields);
         }
-        let request = Request::new(resource.path(selection.namespace.as_deref()))
-            .watch(&params, from)
-            .map_err(|error| self.failed(&kube::Error::BuildRequest(error)))?;
+        let request = Request::new(resource.path(selection.namespace.as_deref()));
+        let request =
+            if resource.is_metadata() { request.watch_metadata(&params, from) } else { request.watch(&params, from) };
+        let request = request.map_err(|error| self.failed(&kube::Error::BuildRequest(error)))?;
         let itself = self.clone();
-        let events = if resource.is_small {
+        let events = if resource.is_bounded() {
             let events = self.patiently(self.client.request_events::<Bounded>(request)).await?;
             events.map(|event| event.map(whole)).left_stream()
         } else {
@@ -271,13 +300,26 @@ impl Cluster {
     /// When the API server refuses.
     pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str, uid: &str) -> Result<(), Failed> {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        match self.delete_if(resource, namespace, name, only).await {
+            Err(failed) if matches!(failed.class, Class::NotFound | Class::Conflict) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Deletes an object of which that is true.
+    ///
+    /// # Errors
+    /// Of class [`Class::Conflict`] where it is not.
+    pub async fn delete_if(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        only: Preconditions,
+    ) -> Result<(), Failed> {
         let params = DeleteParams::background().preconditions(only);
         let request = Request::new(resource.path(Some(namespace))).delete(name, &params);
-        match self.request(request).await {
-            Ok(IgnoredAny) => Ok(()),
-            Err(failed) if matches!(failed.class, Class::NotFound | Class::Conflict) => Ok(()),
-            Err(failed) => Err(failed),
-        }
+        self.request(request).await.map(|IgnoredAny| ())
     }
 
     /// The versions of a group that are served, the preferred one first; none where the group is not.
@@ -310,7 +352,7 @@ impl Cluster {
     }
 
     async fn ask(&self, resource: &Resource, request: Built) -> Result<Value, Failed> {
-        if resource.is_small {
+        if resource.is_bounded() {
             return self.request(request).await.map(|Bounded(object)| object);
         }
         self.request(request).await

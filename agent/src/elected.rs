@@ -24,7 +24,6 @@ use crate::events::Events;
 
 mod duties;
 mod election;
-mod kept;
 mod lease;
 mod metrics;
 mod network_policy;
@@ -79,8 +78,8 @@ pub async fn run(
     events: Events,
     stop: Stop,
 ) {
-    let troubles = Arc::new(Troubles::new(cluster.clone()));
-    let context = Context { cluster, identity: Arc::new(identity), policy, options, metrics, events, troubles };
+    let (identity, troubles) = (Arc::new(identity), Arc::default());
+    let context = Context { cluster, identity, policy, options, metrics, events, troubles };
     let (leading, is_leading) = watch::channel(false);
     let mut candidate = election::Candidate::new(&context, leading);
     tokio::select! {

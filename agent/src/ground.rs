@@ -13,11 +13,12 @@ use crate::layer::{self, GatewayClass, Layer, LayerError, Surroundings};
 use crate::metrics::Watches;
 use crate::probe::Tls;
 use crate::verdict::Known;
+use crate::watch::Lookout;
 use crate::world::World;
 
 mod sights;
 
-use sights::{Lookout, Sights};
+use sights::Sights;
 
 /// Is told which versions of Gateway API's routes are served, the preferred one first.
 pub type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
@@ -97,24 +98,22 @@ pub async fn keep(
         tracing::warn!(%error, "no address can be probed over TLS");
     }
     if routing.is_on() {
-        lookout.versions(versions);
+        sights::versions(&mut lookout, versions);
         if routing.mode != RoutingMode::Gateway && asks {
-            lookout.ingress_classes();
+            sights::ingress_classes(&mut lookout);
         }
         if let Some(parent) = routing.gateway.clone().filter(|_| routing.mode != RoutingMode::Ingress) {
-            lookout.gateway(Selection {
-                namespace: Some(parent.namespace),
-                fields: format!("metadata.name={}", parent.name),
-                ..Selection::default()
-            });
+            let fields = format!("metadata.name={}", parent.name);
+            let selection = Selection { namespace: Some(parent.namespace), fields, ..Selection::default() };
+            sights::gateway(&mut lookout, selection);
             if asks {
-                lookout.gateway_classes();
+                sights::gateway_classes(&mut lookout);
             }
         }
     }
     let (mut gate, mut gone_since) = (gate, None);
     loop {
-        let ground = seen(&lookout.sights(), &policy, &tls, &world.ground.load());
+        let ground = seen(&lookout.seen(), &policy, &tls, &world.ground.load());
         let is_known = ground.is_some();
         let held = ground
             .as_ref()

@@ -122,7 +122,7 @@ impl Informers {
     /// What the namespaces are to us. `relist` is told when pods have to be read in another way.
     pub async fn namespaces(self, namespaces: Arc<Namespaces>, relist: Arc<Notify>, ready: Arc<Notify>) {
         let mut seen = HashSet::new();
-        self.follow(Resource::core("namespaces"), Selection::default(), &Notify::new(), move |change| {
+        self.follow(Resource::core("namespaces").metadata(), Selection::default(), &Notify::new(), move |change| {
             let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             match change {
                 Change::Begun => seen.clear(),
@@ -155,7 +155,7 @@ impl Informers {
         let selection = Selection { fields, ..Selection::default() };
         let world = Arc::clone(&self.world);
         let mut seen = HashSet::new();
-        let resource = Resource::of("networkpolicies", "networking.k8s.io/v1");
+        let resource = Resource::of("networkpolicies", "networking.k8s.io/v1").metadata();
         self.follow(resource, selection, &Notify::new(), move |change| {
             let namespace = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
             match change {
@@ -186,7 +186,8 @@ impl Informers {
     }
 
     async fn follow(&self, resource: Resource, selection: Selection, relist: &Notify, tell: impl FnMut(Change)) {
-        follow(self.cluster.clone(), resource, selection, self.watches.clone(), relist, tell).await;
+        let watching = self.watches.begin(resource.name);
+        follow(self.cluster.clone(), resource, selection, watching, relist, tell).await;
     }
 }
 
@@ -197,8 +198,8 @@ fn node_changed(world: &World, nodes: &mut Collected<bool>, change: Change) {
         let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
         ready.is_some_and(|condition| condition["status"] != "True")
     };
-    if nodes.take(change, |node| (String::new(), is_lost(&node))) {
-        world.node_lost(nodes.all().values().next().copied().unwrap_or(true));
+    if let Some(nodes) = nodes.take(change, |node| (String::new(), is_lost(&node))) {
+        world.node_lost(nodes.values().next().copied().unwrap_or(true));
     }
 }
 

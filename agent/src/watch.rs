@@ -13,14 +13,13 @@ use tokio::time::timeout;
 
 use crate::backoff::Backoff;
 use crate::cluster::{Class, Cluster, Failed, Resource, Selection};
-use crate::metrics::{Watches, Watching};
+use crate::metrics::Watching;
 
 mod collected;
+mod lookout;
 
 pub use collected::Collected;
-
-/// Objects of one page: one may have more than a megabyte, and a page is in memory three times while it is read.
-const PAGE: u32 = 10;
+pub use lookout::{Lookout, Picture};
 
 /// The API server ends a watch after so many seconds, and the next goes on where it ended.
 const WATCH_SECONDS: u32 = 240;
@@ -51,16 +50,15 @@ pub enum Change {
     Unreadable(Class),
 }
 
-/// Lists and watches until it is dropped. `relist` begins anew, for whoever reads the objects differently now.
+/// Lists and watches until it is dropped, which `watching` counts. `relist` begins anew, for whoever reads the objects differently now.
 pub async fn follow(
     cluster: Cluster,
     resource: Resource,
     selection: Selection,
-    watches: Watches,
+    watching: Watching,
     relist: &Notify,
     mut tell: impl FnMut(Change),
 ) {
-    let watching = watches.begin(resource.name);
     let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
     let mut from: Option<String> = None;
     loop {
@@ -111,17 +109,14 @@ async fn list(
     tell: &mut impl FnMut(Change),
 ) -> Done {
     tell(Change::Begun);
-    let mut next = None;
-    loop {
-        let page = cluster.list(resource, selection, PAGE, next.as_deref()).await.map_err(|failed| (failed, None))?;
+    let (mut pages, mut version) = (cluster.pages(resource, selection), String::new());
+    while let Some(page) = pages.next().await.map_err(|failed| (failed, None))? {
         watching.event();
         page.items.into_iter().for_each(|object| tell(Change::Seen(object)));
-        next = page.next;
-        if next.is_none() {
-            tell(Change::Listed);
-            return Ok(Some(page.resource_version));
-        }
+        version = page.resource_version;
     }
+    tell(Change::Listed);
+    Ok(Some(version))
 }
 
 /// Watches from a version on; gives the version to go on from, or none to list anew.

@@ -61,6 +61,13 @@ impl Class {
         matches!(self, Self::Forbidden | Self::NotFound)
     }
 
+    /// Whether the object was changed, deleted or made by somebody else meanwhile: for a write that holds for one version of
+    /// it nothing is wrong then, and the next look shows what is to be done.
+    #[must_use]
+    pub fn is_outdated(self) -> bool {
+        matches!(self, Self::Conflict | Self::NotFound | Self::AlreadyExists)
+    }
+
     /// As a metric's label.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use cofferdam_runtime::panics;
-use kube::Client;
+use kube::core::params::Preconditions;
+use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::Context;
 use super::nodes::Assessment;
-use super::trouble::is_outdated;
+use crate::cluster::{self, Resource};
 
 mod network;
 mod nodes;
 mod outages;
 mod sweep;
-
-/// No call may take longer. The API server itself gives up after a minute, but a duty has more to do.
-const CALL: Duration = Duration::from_secs(10);
 
 /// After a panic in a duty, before it begins anew.
 const AFTER_A_PANIC: Duration = Duration::from_secs(5);
@@ -50,36 +48,45 @@ async fn again<F: Future<Output = ()>>(duty: &'static str, begin: impl Fn() -> F
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Failed;
 
+/// A write of an object of this name.
+#[derive(Clone, Debug)]
+struct Write {
+    namespace: String,
+    name: String,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// A server-side apply.
+    Apply(Resource, Value),
+    /// A strategic merge patch of `pods/status`.
+    Status(Value),
+    /// Only that object.
+    Delete(Resource, Preconditions),
+}
+
 impl Context {
-    /// Waits for an answer, not too long. What goes wrong is told.
-    async fn ask<T>(&self, doing: &'static str, call: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
-        match timeout(CALL, call).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                self.troubles.failed(doing, &error);
-                Err(Failed)
-            }
-            Err(_) => {
-                self.troubles.timed_out(doing);
-                Err(Failed)
-            }
-        }
+    /// The answer. What went wrong is told.
+    fn told<T>(&self, doing: &'static str, answer: Result<T, cluster::Failed>) -> Result<T, Failed> {
+        answer.map_err(|failed| {
+            self.troubles.failed(doing, failed.class);
+            Failed
+        })
     }
 
-    /// The same, for a write that holds for one version of an object: where that is not the newest, nothing is wrong, and
-    /// the next look shows what is to be done. Whether it was written.
-    async fn write<T>(&self, doing: &'static str, call: impl Future<Output = kube::Result<T>>) -> Result<bool, Failed> {
-        let outdated_is_none = async {
-            match call.await {
-                Ok(answer) => Ok(Some(answer)),
-                Err(error) if is_outdated(&error) => Ok(None),
-                Err(error) => Err(error),
-            }
+    /// Whether it was written: where the write holds for one version of an object and that is not the newest, nothing is
+    /// wrong, and the next look shows what is to be done.
+    async fn write(&self, doing: &'static str, write: Write) -> Result<bool, Failed> {
+        let Write { namespace, name, what } = write;
+        let written = match what {
+            What::Apply(resource, object) => self.cluster.apply(&resource, &namespace, &name, &object).await.map(drop),
+            What::Status(patch) => self.cluster.patch_pod_status(&namespace, &name, &patch).await.map(drop),
+            What::Delete(resource, only) => self.cluster.delete_if(&resource, &namespace, &name, only).await,
         };
-        Ok(self.ask(doing, outdated_is_none).await?.is_some())
-    }
-
-    fn client(&self) -> Client {
-        self.cluster.client()
+        match written {
+            Err(failed) if failed.class.is_outdated() => Ok(false),
+            written => self.told(doing, written).map(|()| true),
+        }
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Context;
 use super::lease::{self, Action, RENEW, Seen, TERM};
-use super::trouble::is_outdated;
+use crate::cluster::{Class, Failed};
 use cofferdam_model::keys::AGENT;
 
 /// After a renewal that failed; there is little time left.
@@ -55,8 +55,8 @@ impl Candidate {
         match timeout(RELEASE, self.give_away()).await {
             Ok(Ok(())) => tracing::info!("the lease is free"),
             // Nothing is lost but time: the Lease runs out.
-            Ok(Err(error)) => self.context.troubles.failed("releasing the lease", &error),
-            Err(_) => self.context.troubles.timed_out("releasing the lease"),
+            Ok(Err(error)) => self.failed("releasing the lease", Failed::from(&error).class),
+            Err(_) => self.failed("releasing the lease", Class::Timeout),
         }
     }
 
@@ -77,9 +77,11 @@ impl Candidate {
         let result = timeout_at(limit, self.hold()).await;
         match &result {
             Ok(Ok(_)) => self.context.troubles.over(DOING),
-            Ok(Err(error)) if is_outdated(error) => {}
-            Ok(Err(error)) => self.context.troubles.failed(DOING, error),
-            Err(_) => self.context.troubles.timed_out(DOING),
+            Ok(Err(error)) => match Failed::from(error).class {
+                class if class.is_outdated() => {}
+                class => self.failed(DOING, class),
+            },
+            Err(_) => self.failed(DOING, Class::Timeout),
         }
         match result {
             Ok(Ok(true)) => self.until = Some(sent + TERM),
@@ -100,6 +102,11 @@ impl Candidate {
             // Not all at the same moment.
             (None, _) => RENEW.mul_f64(0.8 + 0.4 * fastrand::f64()),
         }
+    }
+
+    fn failed(&self, doing: &'static str, class: Class) {
+        self.context.cluster.note(class);
+        self.context.troubles.failed(doing, class);
     }
 
     /// Takes, renews or leaves the Lease. Whether it is this agent's now.

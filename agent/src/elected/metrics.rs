@@ -3,6 +3,7 @@
 use prometheus::{IntCounterVec, IntGauge, Opts, Registry};
 
 use super::nodes::Assessment;
+use crate::metrics::Watches;
 use crate::objects::Kind;
 
 /// The metrics of the elected agent; clones share them. Gauges are zero on every agent that is not elected.
@@ -13,11 +14,13 @@ pub struct Metrics {
     lost_node_brake: IntGauge,
     silent_agents: IntGauge,
     swept: IntCounterVec,
+    /// Those of its watches, among those of the node's own.
+    pub(super) watches: Watches,
 }
 
 impl Metrics {
     /// Registers everything, at zero. Fails only if that was done before.
-    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+    pub fn register(registry: &Registry, watches: Watches) -> prometheus::Result<Self> {
         let gauge = |name: &str, help: &str| -> prometheus::Result<IntGauge> {
             let gauge = IntGauge::new(name, help)?;
             registry.register(Box::new(gauge.clone()))?;
@@ -43,6 +46,7 @@ impl Metrics {
             )?,
             silent_agents: gauge("silent_agents", "Ready nodes whose agent is not ready, or not there.")?,
             swept,
+            watches,
         })
     }
 

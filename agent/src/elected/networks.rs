@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cofferdam_model::keys::NETWORK_POLICY;
 use cofferdam_model::policy::{NetworkMode, Policy};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::kept::Key;
 use super::network_policy::{Live, network_policy};
+use crate::backoff::Backoff;
 use crate::session::Membership;
 
 /// A namespace keeps its policy for so long after its last session: the next one need not wait for it.
 const KEPT: Duration = Duration::from_mins(10);
 
-/// After an apply, before the next in the same namespace; doubled each time that did not help. Somebody who changes the
-/// policy as fast as it is restored is not answered for ever.
+/// After a try, about how long before the next in the same namespace; longer each time that did not help. Somebody who
+/// changes the policy as fast as it is restored is not answered for ever.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -32,11 +31,11 @@ pub(super) struct Namespace {
 /// What there is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
-    pub(super) namespaces: &'a BTreeMap<Key, Namespace>,
+    pub(super) namespaces: &'a BTreeMap<String, Namespace>,
     /// Namespaces in which a pod has the label of a session.
     pub(super) with_sessions: &'a BTreeSet<&'a str>,
-    /// Policies of our name, as they are.
-    pub(super) policies: &'a BTreeMap<Key, Live>,
+    /// Policies of our name, by namespace, as they are.
+    pub(super) policies: &'a BTreeMap<String, Live>,
 }
 
 /// What is to be done.
@@ -61,7 +60,7 @@ pub(super) struct Memory {
 #[derive(Clone, Copy, Debug)]
 struct Tried {
     not_before: Instant,
-    pause: Duration,
+    in_vain: Backoff,
 }
 
 impl Memory {
@@ -71,11 +70,12 @@ impl Memory {
             return Vec::new();
         }
         let is_exempt = |namespace: &str| namespace == system || policy.exempts(namespace);
-        let there = || view.namespaces.iter().filter(|((_, name), _)| !is_exempt(name));
         let mut steps = Vec::new();
         let (mut empty, mut foreign) = (BTreeMap::new(), BTreeSet::new());
-        for ((_, name), namespace) in there().filter(|(_, namespace)| !namespace.is_leaving) {
-            let live = view.policies.get(&(name.clone(), NETWORK_POLICY.to_owned()));
+        for (name, namespace) in
+            view.namespaces.iter().filter(|(name, namespace)| !namespace.is_leaving && !is_exempt(name))
+        {
+            let live = view.policies.get(name);
             let is_ours = live.is_none_or(|live| live.is_ours);
             let has_sessions = match namespace.membership {
                 Membership::Enforced => true,
@@ -103,7 +103,7 @@ impl Memory {
             }
         }
         (self.empty, self.foreign) = (empty, foreign);
-        self.tried.retain(|name, _| view.namespaces.contains_key(&(String::new(), name.clone())));
+        self.tried.retain(|name, _| view.namespaces.contains_key(name));
         steps
     }
 
@@ -120,8 +120,8 @@ impl Memory {
         if tried.is_some_and(|tried| now < tried.not_before) {
             return false;
         }
-        let pause = tried.map_or(PAUSE, |tried| (tried.pause * 2).min(LONGEST_PAUSE));
-        self.tried.insert(namespace.to_owned(), Tried { not_before: now + pause, pause });
+        let mut in_vain = tried.map_or(Backoff::new(PAUSE, LONGEST_PAUSE), |tried| tried.in_vain);
+        self.tried.insert(namespace.to_owned(), Tried { not_before: now + in_vain.failed(), in_vain });
         true
     }
 }
@@ -138,9 +138,9 @@ mod tests {
     /// A cluster: `a!` is enforced, `a?` only wants to know, `a~` is being deleted, `a*` has a session.
     #[derive(Default)]
     struct Cluster {
-        namespaces: BTreeMap<Key, Namespace>,
+        namespaces: BTreeMap<String, Namespace>,
         with_sessions: BTreeSet<&'static str>,
-        policies: BTreeMap<Key, Live>,
+        policies: BTreeMap<String, Live>,
     }
 
     impl Cluster {
@@ -154,7 +154,7 @@ mod tests {
                     _ => Membership::Other,
                 };
                 let namespace = Namespace { membership, is_leaving: word.contains('~') };
-                self.namespaces.insert((String::new(), name.to_owned()), namespace);
+                self.namespaces.insert(name.to_owned(), namespace);
                 if word.contains('*') {
                     self.with_sessions.insert(name);
                 }
@@ -175,10 +175,10 @@ mod tests {
                     Step::Apply { namespace, policy } => {
                         let mut live = policy.clone();
                         live["metadata"]["uid"] = json!(format!("uid-{namespace}"));
-                        self.policies.insert((namespace.clone(), NETWORK_POLICY.to_owned()), Live::read(&live));
+                        self.policies.insert(namespace.clone(), Live::read(&live));
                     }
                     Step::Delete { namespace, .. } => {
-                        self.policies.remove(&(namespace.clone(), NETWORK_POLICY.to_owned()));
+                        self.policies.remove(namespace);
                     }
                     Step::TellForeign { .. } => {}
                 }
@@ -228,9 +228,11 @@ mod tests {
             edited.set("a!");
             let another = json!({"metadata": {"labels": {MANAGED_BY: AGENT}}, "spec": {"egress": [{}]}});
             edited.policies.values_mut().for_each(|policy| *policy = Live::read(&another));
-            now += Duration::from_secs(pause);
-            let too_early = now.checked_sub(Duration::from_millis(1)).unwrap();
-            assert_eq!(edited.due(&mut memory, too_early), [], "{pause}");
+            // Half of a pause is chance.
+            let pause = Duration::from_secs(pause);
+            let too_early = now + pause / 2 - Duration::from_millis(1);
+            assert_eq!(edited.due(&mut memory, too_early), [], "{pause:?}");
+            now += pause;
         }
     }
 
@@ -241,7 +243,7 @@ mod tests {
         let (mut memory, start) = (Memory::default(), Instant::now());
         let steps = cluster.due(&mut memory, start);
         cluster.done(&steps);
-        let foreign = cluster.policies.get_mut(&("c".to_owned(), NETWORK_POLICY.to_owned())).unwrap();
+        let foreign = cluster.policies.get_mut("c").unwrap();
         foreign.is_ours = false;
         cluster.set("a b c");
         assert_eq!(cluster.due(&mut memory, start), []);
@@ -277,7 +279,7 @@ mod tests {
         let mut cluster = Cluster::default();
         cluster.set("a!");
         let theirs = json!({"metadata": {"labels": {MANAGED_BY: "kustomize"}}, "spec": {}});
-        cluster.policies.insert(("a".to_owned(), NETWORK_POLICY.to_owned()), Live::read(&theirs));
+        cluster.policies.insert("a".to_owned(), Live::read(&theirs));
         let (mut memory, now) = (Memory::default(), Instant::now());
         assert_eq!(names(&cluster.due(&mut memory, now)), "?a");
         assert_eq!(cluster.due(&mut memory, now + KEPT), []);

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::outage::Outage;
@@ -137,27 +138,19 @@ impl Memory {
 
 impl Node {
     /// Reads a Node.
-    pub(super) fn read(node: &NodeObject) -> Self {
+    pub(super) fn read(node: &Value) -> Self {
         // Agents are Linux programs. A node without the label has a kubelet that never reported.
-        let has_agent = node
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get("kubernetes.io/os"))
-            .is_none_or(|os| os == "linux");
-        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        let Some(ready) = conditions.iter().find(|condition| condition.type_ == "Ready") else {
-            return Self { state: State::Starting, has_agent };
-        };
+        let has_agent = node["metadata"]["labels"]["kubernetes.io/os"].as_str().is_none_or(|os| os == "linux");
+        let Some(ready) = ready(node) else { return Self { state: State::Starting, has_agent } };
+        let time = |value: &Value| value.as_str()?.parse::<Timestamp>().ok();
         let seconds_between = || {
-            let created = node.metadata.creation_timestamp.as_ref()?;
-            let changed = ready.last_transition_time.as_ref()?;
-            Some(changed.0.as_second() - created.0.as_second())
+            let created = time(&node["metadata"]["creationTimestamp"])?;
+            Some(time(&ready["lastTransitionTime"])?.as_second() - created.as_second())
         };
-        let state = match ready.status.as_str() {
-            "True" => State::Ready,
+        let state = match ready["status"].as_str() {
+            Some("True") => State::Ready,
             // Unknown is what the cluster says of a kubelet that is silent.
-            "False" if seconds_between().is_some_and(|seconds| seconds <= STARTING_SECONDS) => State::Starting,
+            Some("False") if seconds_between().is_some_and(|seconds| seconds <= STARTING_SECONDS) => State::Starting,
             _ => State::NotReady,
         };
         Self { state, has_agent }
@@ -166,12 +159,16 @@ impl Node {
 
 impl Agent {
     /// Reads the pod of an agent.
-    pub(super) fn read(pod: &Pod) -> Self {
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-        let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        let is_ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-        Self { node, is_ready }
+    pub(super) fn read(pod: &Value) -> Self {
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+        Self { node, is_ready: ready(pod).is_some_and(|condition| condition["status"] == "True") }
     }
+}
+
+/// The condition of a node, or of a pod.
+fn ready(object: &Value) -> Option<&Value> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == "Ready")
 }
 
 #[cfg(test)]

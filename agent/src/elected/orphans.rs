@@ -4,53 +4,47 @@
 use std::collections::BTreeSet;
 
 use cofferdam_model::is_object_name;
-use serde::Deserialize;
+use cofferdam_model::keys::{NODE, SESSION};
+use serde_json::Value;
 
-/// What is read of an object: little, however much is written into its metadata.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// What is kept of an object.
+#[derive(Clone, Debug)]
 pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) uid: String,
     pub(super) resource_version: String,
-    labels: Labels,
-    annotations: Annotations,
-    owner_references: Vec<Owner>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Labels {
-    #[serde(rename = "cofferdam.dev/session")]
-    session: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Annotations {
-    #[serde(rename = "cofferdam.dev/node")]
+    /// The id of its session; none without the label.
+    pub(super) session: Option<String>,
+    /// Its node; none where it names none that could be there.
     node: Option<String>,
+    /// The pods that own it.
+    pods: Vec<Owner>,
 }
 
-/// Who owns an object, as the object says; nobody has looked whether there can be such a name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+/// A pod that owns an object, as the object says; nobody has looked whether there can be such a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    kind: String,
     pub(super) name: String,
     pub(super) uid: String,
 }
 
 impl Metadata {
-    /// The id of its session; none without the label.
-    pub(super) fn session(&self) -> Option<&str> {
-        self.labels.session.as_deref()
-    }
-
-    /// Its node; none where it names none that could be there.
-    fn node(&self) -> Option<&str> {
-        self.annotations.node.as_deref().filter(|node| is_object_name(node))
+    /// Reads it from an object. A field that is not what it should be counts as missing.
+    pub(super) fn read(object: &Value) -> Self {
+        let metadata = &object["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let pods = owners.filter(|owner| owner["kind"] == "Pod");
+        Self {
+            name: text(&metadata["name"]),
+            namespace: text(&metadata["namespace"]),
+            uid: text(&metadata["uid"]),
+            resource_version: text(&metadata["resourceVersion"]),
+            session: metadata["labels"][SESSION].as_str().map(str::to_owned),
+            node: metadata["annotations"][NODE].as_str().filter(|node| is_object_name(node)).map(str::to_owned),
+            pods: pods.map(|pod| Owner { name: text(&pod["name"]), uid: text(&pod["uid"]) }).collect(),
+        }
     }
 }
 
@@ -68,8 +62,8 @@ pub(super) struct Known {
 /// Why an object seems to belong to nobody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Suspicion<'a> {
-    /// Its owner has another uid, or is not there; or is a pod that lost its label.
-    PodGone(&'a Owner),
+    /// Each of its owners has another uid, or is not there; or is a pod that lost its label.
+    PodsGone(&'a [Owner]),
     /// No pod owns it, and no pod has its session's id.
     Unowned,
     /// Its node is not there.
@@ -78,25 +72,21 @@ pub(super) enum Suspicion<'a> {
 
 /// Why that object of ours seems to belong to nobody; none for one that belongs to somebody.
 pub(super) fn suspicion<'a>(object: &'a Metadata, known: &Known) -> Option<Suspicion<'a>> {
-    if let Some(node) = object.node().filter(|node| !known.nodes.contains(*node)) {
+    if let Some(node) = object.node.as_deref().filter(|node| !known.nodes.contains(*node)) {
         return Some(Suspicion::NodeGone(node));
     }
-    let mut pods = object.owner_references.iter().filter(|owner| owner.kind == "Pod");
-    match (pods.next(), pods.next()) {
-        (None, _) => {
-            let session = (object.namespace.clone(), object.session().unwrap_or_default().to_owned());
-            // While the session lives its agent gives the object its owner back.
-            (!known.sessions.contains(&session)).then_some(Suspicion::Unowned)
-        }
-        (Some(pod), None) => (!known.pods.contains(&pod.uid)).then_some(Suspicion::PodGone(pod)),
-        // Agents write one. What somebody has given several goes with the last of them.
-        (Some(_), Some(_)) => None,
+    if object.pods.is_empty() {
+        let session = (object.namespace.clone(), object.session.clone().unwrap_or_default());
+        // While the session lives its agent gives the object its owner back.
+        return (!known.sessions.contains(&session)).then_some(Suspicion::Unowned);
     }
+    // Agents write one. What somebody has given several goes with the last of them.
+    let are_gone = object.pods.iter().all(|pod| !known.pods.contains(&pod.uid));
+    are_gone.then_some(Suspicion::PodsGone(&object.pods))
 }
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_model::keys::{NODE, SESSION};
     use serde_json::{Value, json};
 
     use super::*;
@@ -110,12 +100,11 @@ mod tests {
     }
 
     fn object(node: &str, session: &str, owners: &Value) -> Metadata {
-        serde_json::from_value(json!({
+        Metadata::read(&json!({"metadata": {
             "name": "s-abc", "namespace": "team-a",
             "annotations": {NODE: node, "more": "x"}, "labels": {SESSION: session, "app": "y"},
             "ownerReferences": owners, "managedFields": [{"manager": "z"}],
-        }))
-        .unwrap()
+        }}))
     }
 
     fn pod(name: &str, uid: &str) -> Value {
@@ -125,19 +114,21 @@ mod tests {
     #[test]
     fn b111_what_belongs_to_nobody_is_found_and_nothing_else() {
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u9"});
-        let owner = Owner { kind: "Pod".to_owned(), name: "p".to_owned(), uid: "u2".to_owned() };
-        let gone = || Some(Suspicion::PodGone(&owner));
+        let owner = |name: &str, uid: &str| Owner { name: name.to_owned(), uid: uid.to_owned() };
+        let owners = [owner("p", "u2"), owner("q", "u3")];
+        let gone = |count: usize| Some(Suspicion::PodsGone(&owners[..count]));
         for (node, session, owners, expected) in [
             ("node-1", "abc", json!([pod("p", "u1")]), None),
             ("node-1", "abc", json!([other, pod("p", "u1")]), None),
-            ("node-1", "abc", json!([pod("p", "u2")]), gone()),
+            ("node-1", "abc", json!([pod("p", "u2")]), gone(1)),
             // The id's next pod does not own what the last one left.
-            ("node-1", "abc", json!([other, pod("p", "u2")]), gone()),
+            ("node-1", "abc", json!([other, pod("p", "u2")]), gone(1)),
             ("node-1", "abc", json!([]), None),
             ("node-1", "xyz", json!([]), Some(Suspicion::Unowned)),
             ("node-1", "xyz", json!([other]), Some(Suspicion::Unowned)),
             ("node-2", "abc", json!([pod("p", "u1")]), Some(Suspicion::NodeGone("node-2"))),
-            ("node-1", "abc", json!([pod("p", "u2"), pod("q", "u3")]), None),
+            ("node-1", "abc", json!([pod("p", "u2"), pod("q", "u3")]), gone(2)),
+            ("node-1", "abc", json!([pod("p", "u2"), pod("q", "u1")]), None),
         ] {
             assert_eq!(suspicion(&object(node, session, &owners), &known()), expected, "{node} {session} {owners}");
         }
@@ -149,6 +140,6 @@ mod tests {
             assert_eq!(suspicion(&object(node, "abc", &json!([pod("p", "u1")])), &known()), None, "{node}");
             assert_eq!(suspicion(&object(node, "", &json!([])), &known()), Some(Suspicion::Unowned), "{node}");
         }
-        assert_eq!(suspicion(&Metadata::default(), &known()), Some(Suspicion::Unowned));
+        assert_eq!(suspicion(&Metadata::read(&Value::Null), &known()), Some(Suspicion::Unowned));
     }
 }

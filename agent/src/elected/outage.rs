@@ -7,14 +7,50 @@
 use std::net::IpAddr;
 
 use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESSION};
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
-use kube::ResourceExt;
-use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::reason::{ConditionType, Reason};
 use crate::report::{self, changed};
-use crate::session::Condition;
+use crate::session::Told;
+
+/// What is kept of a pod of such a node.
+#[derive(Clone, Debug)]
+pub(super) struct Pod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    resource_version: String,
+    /// Whether it is a session: the label alone is also on pods of namespaces where nothing is one. One that was admitted
+    /// while no agent looked has no condition yet.
+    is_session: bool,
+    /// It succeeded or failed: nothing that is yet to come can change that.
+    has_ended: bool,
+    is_leaving: bool,
+    address: Option<IpAddr>,
+    told: Told,
+}
+
+impl Pod {
+    /// Reads the object.
+    pub(super) fn read(pod: &Value) -> Self {
+        let (metadata, status) = (&pod["metadata"], &pod["status"]);
+        let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
+        let told = Told::read(pod);
+        let is_told = told.conditions.iter().any(|told| UNKNOWN.iter().any(|type_| type_.as_str() == told.type_));
+        Self {
+            namespace: text("namespace"),
+            name: text("name"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+            is_session: metadata["labels"][SESSION].is_string()
+                && (metadata["annotations"][HARDENED].is_string() || is_told),
+            has_ended: matches!(status["phase"].as_str(), Some("Succeeded" | "Failed")),
+            is_leaving: metadata["deletionTimestamp"].is_string(),
+            address: address(&status["podIP"]),
+            told,
+        }
+    }
+}
 
 /// What is wrong with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,60 +88,37 @@ impl Outage {
 /// has ended or slipped through (which stays true), or that is marked so already. `now` as of [`time`](crate::report::time).
 /// The patch holds for this version of the pod alone, so that it never overwrites what an agent that came back has written.
 pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option<Value> {
-    let status = pod.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let has_ended = status.and_then(|status| status.phase.as_deref()).is_some_and(|phase| {
-        // Nothing that is yet to come can change these.
-        phase == "Succeeded" || phase == "Failed"
-    });
-    let told: Vec<Condition> = conditions.iter().map(read).collect();
-    let find = |type_: &str| told.iter().find(|condition| condition.type_ == type_);
-    let slipped_through = find(IS_HARDENED).is_some_and(|condition| condition.status == "False");
-    // The label alone is also on pods of namespaces where nothing is a session. One that was admitted while no agent looked
-    // has no condition yet.
-    let is_session = pod.labels().contains_key(SESSION)
-        && (pod.annotations().contains_key(HARDENED) || UNKNOWN.iter().any(|type_| find(type_.as_str()).is_some()));
-    if has_ended || slipped_through || !is_session {
+    let told = &pod.told.conditions;
+    let slipped_through = told.iter().any(|told| told.type_ == IS_HARDENED && told.status == "False");
+    if pod.has_ended || slipped_through || !pod.is_session {
         return None;
     }
     let (reason, message) = (outage.reason(), outage.message(node));
     let mark = |type_: &ConditionType| report::Condition { type_: *type_, reason, message: message.clone() };
-    let marks: Vec<_> = UNKNOWN.iter().filter_map(|type_| changed(&told, &mark(type_), now)).collect();
+    let marks: Vec<_> = UNKNOWN.iter().filter_map(|type_| changed(told, &mark(type_), now)).collect();
     (!marks.is_empty()).then(|| {
         json!({
-            "metadata": {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version},
+            "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
             "status": {"conditions": marks},
         })
     })
 }
 
-fn read(condition: &PodCondition) -> Condition {
-    let PodCondition { type_, status, reason, message, .. } = condition.clone();
-    Condition { type_, status, reason: reason.unwrap_or_default(), message: message.unwrap_or_default() }
-}
-
 /// Whether this `EndpointSlice` leads to a pod that has ended, is being deleted, or has another address by now: its own agent
 /// would have taken the endpoint away, and the address may be somebody else's. A pod that is not among `pods` says nothing:
 /// it may be newer than they are, and if it is gone its slice goes with it.
-pub(super) fn leads_astray(slice: &DynamicObject, pods: &[Pod]) -> bool {
-    let owns = |pod: &&Pod| {
-        slice
-            .owner_references()
-            .iter()
-            .any(|owner| owner.kind == "Pod" && Some(&owner.uid) == pod.metadata.uid.as_ref())
-    };
+pub(super) fn leads_astray(slice: &Value, pods: &[Pod]) -> bool {
+    let owners = || slice["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let owns = |pod: &&Pod| owners().any(|owner| owner["kind"] == "Pod" && owner["uid"] == pod.uid);
     pods.iter().filter(owns).any(|pod| {
-        let status = pod.status.as_ref();
-        let phase = status.and_then(|status| status.phase.as_deref());
-        let is_over = matches!(phase, Some("Succeeded" | "Failed")) || pod.metadata.deletion_timestamp.is_some();
-        let address = status.and_then(|status| status.pod_ip.as_deref()).and_then(address);
-        let mut endpoints = slice.data["endpoints"].as_array().into_iter().flatten();
-        is_over || endpoints.any(|endpoint| endpoint["addresses"][0].as_str().and_then(self::address) != address)
+        let mut endpoints = slice["endpoints"].as_array().into_iter().flatten();
+        let is_over = pod.has_ended || pod.is_leaving;
+        is_over || endpoints.any(|endpoint| address(&endpoint["addresses"][0]) != pod.address)
     })
 }
 
-fn address(text: &str) -> Option<IpAddr> {
-    text.parse().ok()
+fn address(text: &Value) -> Option<IpAddr> {
+    text.as_str()?.parse().ok()
 }
 
 /// What is applied so that this `EndpointSlice` has no endpoint; nothing for one that is not of that node, or has none.
@@ -115,29 +128,28 @@ fn address(text: &str) -> Option<IpAddr> {
 ///
 /// It is all that the slice's agent applies, less its endpoints: of one field manager, what an apply leaves out goes. It
 /// holds for this version of the slice alone, so that it never overwrites what an agent that came back has written.
-pub(super) fn withdrawn(slice: &DynamicObject, node: &str) -> Option<Value> {
-    let is_ours = slice.labels().get(MANAGED_BY).is_some_and(|manager| manager == AGENT);
-    if !is_ours || slice.annotations().get(NODE).is_none_or(|of| of != node) {
+pub(super) fn withdrawn(slice: &Value, node: &str) -> Option<Value> {
+    let metadata = &slice["metadata"];
+    if metadata["labels"][MANAGED_BY] != AGENT || metadata["annotations"][NODE] != node {
         return None;
     }
-    let has_endpoints = slice.data["endpoints"].as_array().is_some_and(|endpoints| !endpoints.is_empty());
-    let metadata = &slice.metadata;
+    let has_endpoints = slice["endpoints"].as_array().is_some_and(|endpoints| !endpoints.is_empty());
     has_endpoints.then(|| {
         json!({
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
             "metadata": {
-                "name": metadata.name,
-                "namespace": metadata.namespace,
-                "uid": metadata.uid,
-                "resourceVersion": metadata.resource_version,
-                "labels": metadata.labels,
-                "annotations": metadata.annotations,
-                "ownerReferences": metadata.owner_references,
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+                "labels": metadata["labels"],
+                "annotations": metadata["annotations"],
+                "ownerReferences": metadata["ownerReferences"],
             },
-            "addressType": slice.data["addressType"],
+            "addressType": slice["addressType"],
             "endpoints": [],
-            "ports": slice.data["ports"],
+            "ports": slice["ports"],
         })
     })
 }

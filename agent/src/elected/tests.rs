@@ -28,13 +28,13 @@ impl Agent {
         let options = Options { lost_node_share: 0.5, silent_agent: Duration::from_mins(1) };
         let cluster = Cluster::new(api.client(&line), &registry).unwrap();
         let metrics = crate::metrics::Metrics::register(&registry, "digest", false).unwrap();
-        let events = Events::begin(cluster.clone(), metrics, pod);
+        let events = Events::begin(cluster.clone(), metrics.clone(), pod);
         let task = tokio::spawn(run(
             cluster,
             Identity { pod: pod.to_owned(), namespace: SYSTEM.to_owned() },
             Arc::new(ArcSwap::from_pointee(Policy::built_in())),
             options,
-            Metrics::register(&registry).unwrap(),
+            Metrics::register(&registry, metrics.watches).unwrap(),
             events,
             stop.clone(),
         ));
@@ -172,6 +172,24 @@ async fn one_agent_leads_and_hands_over_when_it_is_asked_to_stop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whether_its_watches_hear_of_changes_is_told_of_whoever_leads_and_of_nobody_else() {
+    let api = cluster(1);
+    let agent = Agent::start(&api, "agent-1");
+    let watches = || {
+        let families = agent.registry.gather();
+        let last = families.iter().find(|family| family.name() == "watch_last_event_timestamp_seconds");
+        let of = |metric: &prometheus::proto::Metric| metric.get_label()[0].value().to_owned();
+        last.map(|last| last.get_metric().iter().map(of).collect::<Vec<_>>()).unwrap_or_default()
+    };
+    let all = ["agents", "namespaces", "networkpolicies", "nodes", "sessions"].map(|name| format!("elected_{name}"));
+    until("each has heard something", || watches() == all).await;
+    agent.line.cut();
+    until("it gives up", || !agent.leads()).await;
+    until("none goes on", || watches().is_empty()).await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_gives_up_before_another_takes_over() {
     let api = cluster(2);
     let one = Agent::start(&api, "agent-1");
@@ -221,7 +239,7 @@ async fn what_is_refused_is_tried_again_and_every_error_is_counted() {
     until("marked", || reason(&api, "there") == "NodeLost").await;
     sleep(Duration::from_mins(1)).await;
     let errors = agent.metric("api_errors_total{class=\"admission\"}");
-    assert!((5..=12).contains(&errors), "{errors}");
+    assert!((5..=16).contains(&errors), "{errors}");
     api.refuse(None);
     until("out of service", || !serves(&api, "there")).await;
     agent.ends().await;

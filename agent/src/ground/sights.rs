@@ -1,19 +1,15 @@
 //! What is read of the cluster for the ground, as it comes in.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::Notify;
-use tokio::task::JoinSet;
 
 use super::{Parent, Served};
 use crate::cluster::{Cluster, Resource, Selection};
 use crate::layer::{GatewayClass, IngressClass, Surroundings};
-use crate::metrics::Watches;
 use crate::objects::GATEWAY_GROUP;
-use crate::watch::{Change, Collected, follow};
+use crate::watch::{Change, Collected, Lookout, Picture};
 
 /// Kinds may be installed later than we are.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -25,117 +21,70 @@ const LOOK_RARELY: Duration = Duration::from_mins(10);
 pub(super) struct Sights {
     pub(super) surroundings: Surroundings,
     pub(super) gateway: Parent,
-    pub(super) gateway_classes: HashMap<String, GatewayClass>,
+    pub(super) gateway_classes: BTreeMap<String, GatewayClass>,
     /// Whether the `IngressClasses` were listed, or will not be.
     pub(super) has_asked_for_classes: bool,
     /// Whether the `GatewayClasses` were listed, or will not be: without them routes would be made without proof first.
     pub(super) has_asked_for_gateway_classes: bool,
 }
 
-/// What reads, until it is dropped.
-pub(super) struct Lookout {
-    cluster: Cluster,
-    watches: Watches,
-    sights: Arc<Mutex<Sights>>,
-    changed: Arc<Notify>,
-    tasks: JoinSet<()>,
+/// Which versions of Gateway API's routes are served; `tell` is told.
+pub(super) fn versions(lookout: &mut Lookout<Sights>, tell: Served) {
+    lookout.ask(|cluster, picture| discover(cluster, picture, tell));
 }
 
-impl Lookout {
-    /// Nothing is read yet.
-    pub(super) fn new(cluster: Cluster, watches: Watches, sights: Sights) -> Self {
-        let (sights, changed) = (Arc::new(Mutex::new(sights)), Arc::default());
-        Self { cluster, watches, sights, changed, tasks: JoinSet::new() }
-    }
-
-    /// What was read by now.
-    pub(super) fn sights(&self) -> MutexGuard<'_, Sights> {
-        lock(&self.sights)
-    }
-
-    /// Waits until that is another. False when one that reads has panicked, and all has to begin anew.
-    pub(super) async fn changed(&mut self) -> bool {
-        tokio::select! {
-            () = self.changed.notified() => true,
-            Some(_) = self.tasks.join_next() => false,
+/// All classes of Ingresses.
+pub(super) fn ingress_classes(lookout: &mut Lookout<Sights>) {
+    let resource = Resource::of("ingressclasses", "networking.k8s.io/v1");
+    let mut classes: Collected<IngressClass> = Collected::default();
+    lookout.watch(resource.name, resource, Selection::default(), move |sights, change| {
+        let is_refused = is_refused(&change);
+        let all = classes.take(change, |object| (name(&object), ingress_class(&object)));
+        sights.has_asked_for_classes |= is_refused || all.is_some();
+        if let Some(all) = all {
+            sights.surroundings.ingress_classes = Some(all.values().cloned().collect());
+            return true;
         }
-    }
+        is_refused
+    });
+}
 
-    /// Which versions of Gateway API's routes are served; `tell` is told.
-    pub(super) fn versions(&mut self, tell: Served) {
-        self.tasks.spawn(discover(self.cluster.clone(), Arc::clone(&self.sights), Arc::clone(&self.changed), tell));
-    }
+/// The Gateway that `selection` names.
+pub(super) fn gateway(lookout: &mut Lookout<Sights>, selection: Selection) {
+    let resource = gateway_api("gateways");
+    let mut gateways: Collected<Value> = Collected::default();
+    lookout.watch(resource.name, resource, selection, move |sights, change| {
+        if is_refused(&change) {
+            // What was read stays: a connection that broke says nothing of the Gateway.
+            if sights.gateway == Parent::NotAsked {
+                sights.gateway = Parent::Unreadable;
+            }
+            return true;
+        }
+        let Some(gateways) = gateways.take(change, gateway_of) else { return false };
+        sights.gateway = Parent::Read(gateways.values().next().cloned());
+        true
+    });
+}
 
-    /// All classes of Ingresses.
-    pub(super) fn ingress_classes(&mut self) {
-        let resource = Resource::of("ingressclasses", "networking.k8s.io/v1");
-        let mut classes: Collected<IngressClass> = Collected::default();
-        self.read(resource, Selection::default(), move |sights, change| {
-            let is_refused = is_refused(&change);
-            let is_other = classes.take(change, |object| (name(&object), ingress_class(&object)));
-            if is_other {
-                let mut all: Vec<IngressClass> = classes.all().values().cloned().collect();
-                all.sort_by(|one, other| one.name.cmp(&other.name));
-                sights.surroundings.ingress_classes = Some(all);
-            }
-            sights.has_asked_for_classes |= is_refused || is_other;
-            is_refused || is_other
-        });
-    }
-
-    /// The Gateway that `selection` names.
-    pub(super) fn gateway(&mut self, selection: Selection) {
-        let mut gateways: Collected<Value> = Collected::default();
-        self.read(gateway_api("gateways"), selection, move |sights, change| {
-            if is_refused(&change) {
-                // What was read stays: a connection that broke says nothing of the Gateway.
-                if sights.gateway == Parent::NotAsked {
-                    sights.gateway = Parent::Unreadable;
-                }
-                return true;
-            }
-            let is_other = gateways.take(change, gateway);
-            if is_other {
-                sights.gateway = Parent::Read(gateways.all().values().next().cloned());
-            }
-            is_other
-        });
-    }
-
-    /// All classes of Gateways.
-    pub(super) fn gateway_classes(&mut self) {
-        let mut classes: Collected<GatewayClass> = Collected::default();
-        self.read(gateway_api("gatewayclasses"), Selection::default(), move |sights, change| {
-            let is_refused = is_refused(&change);
-            let is_other = classes.take(change, |object| (name(&object), gateway_class(&object)));
-            if is_refused || is_other {
-                sights.has_asked_for_gateway_classes = true;
-                sights.gateway_classes.clone_from(classes.all());
-            }
-            is_refused || is_other
-        });
-    }
-
-    /// `take` takes in what is told, and says whether the sights may be others then.
-    fn read(
-        &mut self,
-        resource: Resource,
-        selection: Selection,
-        mut take: impl FnMut(&mut Sights, Change) -> bool + Send + 'static,
-    ) {
-        let (cluster, watches) = (self.cluster.clone(), self.watches.clone());
-        let (sights, changed) = (Arc::clone(&self.sights), Arc::clone(&self.changed));
-        let tell = move |change| {
-            if take(&mut lock(&sights), change) {
-                changed.notify_one();
-            }
-        };
-        self.tasks.spawn(async move { follow(cluster, resource, selection, watches, &Notify::new(), tell).await });
-    }
+/// All classes of Gateways.
+pub(super) fn gateway_classes(lookout: &mut Lookout<Sights>) {
+    let resource = gateway_api("gatewayclasses");
+    let mut classes: Collected<GatewayClass> = Collected::default();
+    lookout.watch(resource.name, resource, Selection::default(), move |sights, change| {
+        let is_refused = is_refused(&change);
+        let all = classes.take(change, |object| (name(&object), gateway_class(&object)));
+        sights.has_asked_for_gateway_classes |= is_refused || all.is_some();
+        if let Some(all) = all {
+            sights.gateway_classes.clone_from(all);
+            return true;
+        }
+        is_refused
+    });
 }
 
 /// Asks again and again which kinds are served, since that cannot be watched.
-async fn discover(cluster: Cluster, sights: Arc<Mutex<Sights>>, changed: Arc<Notify>, tell: Served) {
+async fn discover(cluster: Cluster, picture: Picture<Sights>, tell: Served) {
     loop {
         let mut pause = LOOK_AGAIN;
         match cluster.versions(GATEWAY_GROUP, "httproutes").await {
@@ -144,11 +93,10 @@ async fn discover(cluster: Cluster, sights: Arc<Mutex<Sights>>, changed: Arc<Not
                     pause = LOOK_RARELY;
                 }
                 tell(&versions);
-                let mut sights = lock(&sights);
-                if sights.surroundings.gateway_versions.as_ref() != Some(&versions) {
-                    sights.surroundings.gateway_versions = Some(versions);
-                    changed.notify_one();
-                }
+                picture.change(|sights| {
+                    let before = sights.surroundings.gateway_versions.replace(versions.clone());
+                    before.as_ref() != Some(&versions)
+                });
             }
             Err(error) => tracing::debug!(%error, "the API server cannot be asked for its kinds"),
         }
@@ -168,11 +116,6 @@ fn gateway_api(name: &'static str) -> Resource {
     Resource::of(name, &format!("{GATEWAY_GROUP}/v1"))
 }
 
-/// What is there is whole after any panic.
-fn lock(sights: &Mutex<Sights>) -> MutexGuard<'_, Sights> {
-    sights.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn name(object: &Value) -> String {
     object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }
@@ -184,7 +127,7 @@ fn ingress_class(object: &Value) -> IngressClass {
 
 /// A Gateway by its name, without what changes with every route that is attached: all sessions look again when it
 /// changes.
-fn gateway(mut object: Value) -> (String, Value) {
+fn gateway_of(mut object: Value) -> (String, Value) {
     let name = name(&object);
     let metadata = object["metadata"].take();
     for listener in object["status"]["listeners"].as_array_mut().into_iter().flatten() {
@@ -217,7 +160,7 @@ mod tests {
     #[test]
     fn of_a_gateway_is_kept_what_is_judged_and_not_what_changes_with_every_route() {
         let read = |routes: u32, version: &str| {
-            gateway(json!({
+            gateway_of(json!({
                 "metadata": {"name": "g", "namespace": "n", "generation": 7, "resourceVersion": version,
                     "deletionTimestamp": "2026-01-01T00:00:00Z"},
                 "status": {"listeners": [{"attachedRoutes": routes}]},

@@ -27,7 +27,7 @@ const OF_A_VALUE: usize = 64;
 const OF_A_MAP: usize = 512;
 
 /// What the names of are read, wherever they are, whether or not there is room: each is short, or holds only such.
-const READ: [&str; 12] = [
+const READ: [&str; 13] = [
     "metadata",
     "annotations",
     "labels",
@@ -39,6 +39,7 @@ const READ: [&str; 12] = [
     "deletionTimestamp",
     keys::NODE,
     keys::SESSION,
+    keys::SESSIONS,
     keys::MANAGED_BY,
 ];
 
@@ -64,7 +65,9 @@ pub fn outline(object: &Value) -> Value {
     for key in READ.into_iter().filter(|key| metadata[key].is_string()) {
         kept.insert(key.to_owned(), metadata[key].clone());
     }
-    for (part, names) in [("labels", &[keys::SESSION, keys::MANAGED_BY][..]), ("annotations", &[keys::NODE])] {
+    for (part, names) in
+        [("labels", &[keys::SESSION, keys::SESSIONS, keys::MANAGED_BY][..]), ("annotations", &[keys::NODE])]
+    {
         let ours = names.iter().filter_map(|name| Some(((*name).to_owned(), metadata[part].get(name)?.clone())));
         kept.insert(part.to_owned(), Value::Object(ours.collect()));
     }

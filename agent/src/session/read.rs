@@ -20,7 +20,7 @@ impl Seen {
     pub fn read(pod: &Value, membership: Membership, policy: &Policy) -> Option<Self> {
         let (metadata, status) = (&pod["metadata"], &pod["status"]);
         let label = metadata["labels"][keys::SESSION].as_str();
-        let told = told(pod);
+        let told = Told::read(pod);
         let is_session = match membership {
             // A static pod is the kubelet's, and no webhook could have changed it.
             Membership::Enforced => metadata["annotations"][keys::MIRROR_POD].is_null(),
@@ -78,20 +78,24 @@ fn phase(pod: &Value, membership: Membership) -> Phase {
     }
 }
 
-fn told(pod: &Value) -> Told {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let ours = list(&pod["status"]["conditions"])
-        .filter(|condition| condition["type"].as_str().is_some_and(|type_| type_.starts_with(OURS)));
-    Told {
-        conditions: ours
-            .map(|condition| Condition {
-                type_: text(&condition["type"]),
-                status: text(&condition["status"]),
-                reason: text(&condition["reason"]),
-                message: text(&condition["message"]),
-            })
-            .collect(),
-        endpoints: pod["metadata"]["annotations"][keys::ENDPOINTS].as_str().map(str::to_owned),
+impl Told {
+    /// Reads it from a pod.
+    #[must_use]
+    pub fn read(pod: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let ours = list(&pod["status"]["conditions"])
+            .filter(|condition| condition["type"].as_str().is_some_and(|type_| type_.starts_with(OURS)));
+        Self {
+            conditions: ours
+                .map(|condition| Condition {
+                    type_: text(&condition["type"]),
+                    status: text(&condition["status"]),
+                    reason: text(&condition["reason"]),
+                    message: text(&condition["message"]),
+                })
+                .collect(),
+            endpoints: pod["metadata"]["annotations"][keys::ENDPOINTS].as_str().map(str::to_owned),
+        }
     }
 }
 

@@ -38,7 +38,8 @@ fn follow_by(answers: Vec<Answer>) -> mpsc::UnboundedReceiver<Change> {
     let (told, changes) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let tell = move |change| told.send(change).unwrap();
-        follow(cluster, Resource::core("services"), Selection::default(), watches, &Notify::new(), tell).await;
+        let watching = watches.begin("services");
+        follow(cluster, Resource::core("services"), Selection::default(), watching, &Notify::new(), tell).await;
     });
     changes
 }

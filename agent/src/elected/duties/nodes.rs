@@ -1,19 +1,15 @@
 //! Watches nodes and agents, and tells what is wrong with them.
 
-use std::collections::BTreeMap;
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
-use kube::Api;
-use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
-use crate::elected::kept::Kept;
 use crate::elected::nodes::{Agent, Assessment, Limits, Memory, Node};
+use crate::watch::{Collected, Lookout};
 
 /// The pods of the agents, in Cofferdam's namespace.
 const AGENTS: &str = "app.kubernetes.io/name=cofferdam,app.kubernetes.io/component=agent";
@@ -21,18 +17,27 @@ const AGENTS: &str = "app.kubernetes.io/name=cofferdam,app.kubernetes.io/compone
 /// Time alone makes an agent silent.
 const LOOK: Duration = Duration::from_secs(1);
 
-const NODES: &str = "watching nodes";
-const PODS: &str = "watching the pods of agents";
+#[derive(Debug, Default)]
+struct Seen {
+    nodes: Collected<Node>,
+    agents: Collected<Agent>,
+}
 
-/// Tells every change of the assessment. Never ends.
+/// Tells every change of the assessment. Ends when it has to begin anew.
 pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
-    let pods: Api<Pod> = Api::namespaced(context.client(), &context.identity.namespace);
-    let nodes: Api<NodeObject> = Api::all(context.client());
-    // A Node lists its images, and all of a page is read at once.
-    let config = || watcher::Config::default().page_size(50);
-    let mut node_events = pin!(watcher(nodes, config()).default_backoff());
-    let mut pod_events = pin!(watcher(pods, config().labels(AGENTS)).default_backoff());
-    let (mut nodes, mut agents) = (Kept::default(), Kept::default());
+    let mut lookout = Lookout::new(context.cluster.clone(), context.metrics.watches.clone(), Seen::default());
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    lookout.watch("elected_nodes", Resource::core("nodes"), Selection::default(), move |seen, change| {
+        seen.nodes.take(change, |node| (name(&node), Node::read(&node))).is_some()
+    });
+    let agents = Selection {
+        namespace: Some(context.identity.namespace.clone()),
+        labels: AGENTS.to_owned(),
+        ..Selection::default()
+    };
+    lookout.watch("elected_agents", Resource::core("pods"), agents, move |seen, change| {
+        seen.agents.take(change, |pod| (name(&pod), Agent::read(&pod))).is_some()
+    });
     let limits =
         Limits { lost_node_share: context.options.lost_node_share, silent_agent: context.options.silent_agent };
     let mut memory = Memory::default();
@@ -40,26 +45,10 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            Some(event) = node_events.next() => match event {
-                Ok(event) => {
-                    context.troubles.over(NODES);
-                    nodes.take(event, Node::read);
-                }
-                Err(error) => context.troubles.watch_broke(NODES, error),
-            },
-            Some(event) = pod_events.next() => match event {
-                Ok(event) => {
-                    context.troubles.over(PODS);
-                    agents.take(event, Agent::read);
-                }
-                Err(error) => context.troubles.watch_broke(PODS, error),
-            },
+            goes_on = lookout.changed() => if !goes_on { return },
             _ = ticks.tick() => {}
         }
-        // Half a list would make nodes look deleted, and agents missing.
-        let (Some(nodes), Some(agents)) = (nodes.all(), agents.all()) else { continue };
-        let by_name: BTreeMap<_, _> = nodes.iter().map(|((_, name), node)| (name.as_str(), *node)).collect();
-        let assessment = memory.assess(&by_name, agents.values(), limits, Instant::now());
+        let Some(assessment) = assess(&mut memory, &lookout.seen(), limits) else { continue };
         context.metrics.assessed(&assessment);
         tell.send_if_modified(|told| {
             let is_new = *told != assessment;
@@ -67,4 +56,11 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
             is_new
         });
     }
+}
+
+/// None before all was listed: half of it would make nodes look deleted, and agents missing.
+fn assess(memory: &mut Memory, seen: &Seen, limits: Limits) -> Option<Assessment> {
+    let (nodes, agents) = (seen.nodes.all()?, seen.agents.all()?);
+    let nodes = nodes.iter().map(|(name, node)| (name.as_str(), *node)).collect();
+    Some(memory.assess(&nodes, agents.values(), limits, Instant::now()))
 }

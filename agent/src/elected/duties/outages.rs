@@ -3,29 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cofferdam_model::keys::{AGENT, MANAGED_BY, NODE_HASH};
+use cofferdam_model::keys::{AGENT, MANAGED_BY, NODE_HASH, SESSION};
 use futures_util::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ListParams, Patch, PatchParams};
-use kube::core::{ApiResource, DynamicObject};
-use kube::{Api, ResourceExt};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{Failed, WRITES};
+use super::{Failed, WRITES, What, Write};
+use crate::backoff::Backoff;
+use crate::cluster::{Resource, Selection};
 use crate::desired::node_hash;
 use crate::elected::nodes::Assessment;
-use crate::elected::outage::{Outage, leads_astray, marked, withdrawn};
+use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
 use crate::elected::{Context, Identity};
 use crate::events::Tone;
+use crate::objects::{Kind, resource};
 use crate::report::time;
 
 /// What is new on a node that stays lost is found as often as this.
 const ROUND: Duration = Duration::from_secs(10);
 
-/// After a round in which something failed; twice as long each time.
+/// After a round in which something failed; at most as long as a round.
 const RETRY: Duration = Duration::from_secs(1);
 
 const SLICES: &str = "taking endpoints out of service";
@@ -39,7 +38,7 @@ type Marked = BTreeMap<String, BTreeSet<String>>;
 /// Does what the newest assessment asks for. Never ends.
 pub(super) async fn run(context: &Context, mut told: watch::Receiver<Assessment>) {
     let mut is_braked = false;
-    let mut retry = RETRY;
+    let mut failures = Backoff::new(RETRY, ROUND);
     let mut marked = Marked::new();
     loop {
         let assessment = told.borrow_and_update().clone();
@@ -48,9 +47,12 @@ pub(super) async fn run(context: &Context, mut told: watch::Receiver<Assessment>
             tell_brake(context, &assessment);
         }
         marked.retain(|node, _| assessment.silent.contains(node));
-        let is_fine = round(context, &assessment, &told, &mut marked).await;
-        retry = if is_fine { RETRY } else { (retry * 2).min(ROUND) };
-        let pause = if is_fine { ROUND } else { retry };
+        let pause = if round(context, &assessment, &told, &mut marked).await {
+            failures.over();
+            ROUND
+        } else {
+            failures.failed()
+        };
         tokio::select! {
             // Whoever tells does not end before this does.
             _ = told.changed() => {}
@@ -72,19 +74,16 @@ async fn round(
     for (node, outage) in lost.chain(silent) {
         // Asked again before every write: a node that is back belongs to its own agent.
         let holds = || told.borrow().outage(node) == Some(outage);
-        let slices = slices(context, node).await;
-        let pods = pods(context, node).await;
-        is_fine &= slices.is_ok() && pods.is_ok();
-        let astray = match (slices, &pods, outage) {
-            (Ok(slices), _, Outage::Lost) => slices,
-            (Ok(mut slices), Ok(pods), Outage::Silent) => {
-                slices.retain(|slice| leads_astray(slice, pods));
-                slices
-            }
-            (Err(Failed), ..) | (_, Err(Failed), _) => Vec::new(),
+        if outage == Outage::Lost {
+            is_fine &= withdraw(context, node, |_| true, &holds).await.is_ok();
+        }
+        let Ok(pods) = pods(context, node).await else {
+            is_fine = false;
+            continue;
         };
-        is_fine &= withdraw(context, node, astray, &holds).await.is_ok();
-        let Ok(pods) = pods else { continue };
+        if outage == Outage::Silent {
+            is_fine &= withdraw(context, node, |slice| leads_astray(slice, &pods), &holds).await.is_ok();
+        }
         // On a lost node nobody writes over a mark, so none is remembered.
         let mut nothing = BTreeSet::new();
         let marked = match outage {
@@ -100,47 +99,46 @@ async fn round(
     is_fine
 }
 
-/// Our endpoint slices of a node.
-async fn slices(context: &Context, node: &str) -> Result<Vec<DynamicObject>, Failed> {
-    let all: Api<DynamicObject> = Api::all_with(context.client(), &ApiResource::erase::<EndpointSlice>(&()));
-    // From the API server's cache: an old answer costs a write that is refused for its version.
-    let of_node = ListParams::default().labels(&format!("{MANAGED_BY}={AGENT},{NODE_HASH}={}", node_hash(node)));
-    Ok(context.ask(SLICES, all.list(&of_node.match_any())).await?.items)
-}
-
-/// The pods of a node.
+/// The pods of a node with the label of a session: no other has endpoints of ours.
 async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Failed> {
-    let all: Api<Pod> = Api::all(context.client());
-    // In the cache pods are indexed by node; anywhere else, all pods of the cluster would be read. A node has some hundreds
-    // of pods at most, and the cache knows no pages.
-    let of_node = ListParams::default().fields(&format!("spec.nodeName={node}")).match_any();
-    Ok(context.ask(PODS, all.list(&of_node)).await?.items)
+    let resource = Resource::core("pods");
+    let (labels, fields) = (SESSION.to_owned(), format!("spec.nodeName={node}"));
+    let selection = Selection { labels, fields, ..Selection::default() };
+    let (mut pages, mut pods) = (context.cluster.pages(&resource, &selection), Vec::new());
+    while let Some(page) = context.told(PODS, pages.next().await)? {
+        pods.extend(page.items.iter().map(Pod::read));
+    }
+    Ok(pods)
 }
 
-/// Takes the endpoints of these slices of a node out of service.
+/// Takes the endpoints of those of our slices of a node out of service that `goes` says it of.
 async fn withdraw(
     context: &Context,
     node: &str,
-    slices: Vec<DynamicObject>,
+    goes: impl Fn(&Value) -> bool,
     holds: &impl Fn() -> bool,
 ) -> Result<(), Failed> {
-    let resource = ApiResource::erase::<EndpointSlice>(&());
-    let params = PatchParams::apply(AGENT).force();
-    let (resource, params) = (&resource, &params);
-    let mut writes = Vec::new();
-    for slice in slices {
-        let Some(apply) = withdrawn(&slice, node) else { continue };
-        let (namespace, name) = (slice.namespace().unwrap_or_default(), slice.name_any());
-        writes.push(async move {
-            if !holds() {
-                return (name, Ok(false));
-            }
-            let slices: Api<DynamicObject> = Api::namespaced_with(context.client(), &namespace, resource);
-            let written = context.write(SLICES, slices.patch(&name, params, &Patch::Apply(apply))).await;
-            (name, written)
-        });
+    let resource = &resource(Kind::EndpointSlice, "v1");
+    let labels = format!("{MANAGED_BY}={AGENT},{NODE_HASH}={}", node_hash(node));
+    let selection = Selection { labels, ..Selection::default() };
+    let (mut pages, mut result) = (context.cluster.pages(resource, &selection), Ok(()));
+    while let Some(page) = context.told(SLICES, pages.next().await)? {
+        let mut writes = Vec::new();
+        for apply in page.items.iter().filter(|slice| goes(slice)).filter_map(|slice| withdrawn(slice, node)) {
+            let text = |name: &str| apply["metadata"][name].as_str().unwrap_or_default().to_owned();
+            let (namespace, name) = (text("namespace"), text("name"));
+            writes.push(async move {
+                if !holds() {
+                    return (name, Ok(false));
+                }
+                let write = Write { namespace, name: name.clone(), what: What::Apply(resource.clone(), apply) };
+                (name, context.write(SLICES, write).await)
+            });
+        }
+        let what = "endpoint slices of a node are out of service";
+        result = write_all(writes, node, what, &mut BTreeSet::new()).await.and(result);
     }
-    write_all(writes, node, "endpoint slices of a node are out of service", &mut BTreeSet::new()).await
+    result
 }
 
 /// Marks the sessions among the pods of a node, but those that are `marked`, which holds all that are then.
@@ -153,22 +151,20 @@ async fn mark(
     holds: &impl Fn() -> bool,
 ) -> Result<(), Failed> {
     let now = time(Timestamp::now());
-    let params = PatchParams { field_manager: Some(AGENT.to_owned()), ..PatchParams::default() };
-    let params = &params;
-    let there: BTreeSet<String> = pods.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
-    marked_before.retain(|uid| there.contains(uid));
+    let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
+    marked_before.retain(|uid| there.contains(uid.as_str()));
     let mut writes = Vec::new();
     for pod in pods {
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let Some(patch) = marked(&pod, outage, node, &now).filter(|_| !marked_before.contains(&uid)) else { continue };
-        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        let Some(patch) = marked(&pod, outage, node, &now).filter(|_| !marked_before.contains(&pod.uid)) else {
+            continue;
+        };
+        let Pod { namespace, name, uid, .. } = pod;
         writes.push(async move {
             if !holds() {
                 return (uid, Ok(false));
             }
-            let pods: Api<Pod> = Api::namespaced(context.client(), &namespace);
-            let written = context.write(PODS, pods.patch_status(&name, params, &Patch::Strategic(patch))).await;
-            (uid, written)
+            let write = Write { namespace, name, what: What::Status(patch) };
+            (uid, context.write(PODS, write).await)
         });
     }
     let what = match outage {

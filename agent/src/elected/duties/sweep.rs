@@ -5,26 +5,20 @@ use std::time::Duration;
 
 use cofferdam_model::is_object_name;
 use cofferdam_model::keys::{AGENT, MANAGED_BY, SESSION};
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind, ListMeta, Request};
-use kube::{Api, Resource as _};
-use serde::Deserialize;
+use kube::core::params::Preconditions;
 use tokio::time::sleep;
 
-use super::Failed;
+use super::{Failed, What, Write};
+use crate::cluster::{Class, Resource, Selection};
 use crate::elected::Context;
 use crate::elected::orphans::{Known, Metadata, Suspicion, suspicion};
-use crate::objects::Kind;
+use crate::objects::{Kind, resource};
 
 /// Between two sweeps; the first is at once.
 const ROUND: Duration = Duration::from_mins(5);
 
 /// After one that failed.
 const RETRY: Duration = Duration::from_secs(30);
-
-/// Objects of one answer: the metadata of one may have half a megabyte, and all of it is sent.
-const PAGE: u32 = 50;
 
 const DOING: &str = "looking for objects that belong to nobody";
 
@@ -64,84 +58,44 @@ async fn sweep_version(
     known: &Known,
     gone: &mut Gone<'_>,
 ) -> Result<bool, Failed> {
-    let gvk = GroupVersionKind::gvk(kind.group(), version, kind.name());
-    let api_resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural());
-    let mut pages = Pages::new(context, &api_resource, None, &format!("{MANAGED_BY}={AGENT}"));
-    let mut result = Ok(true);
-    while !pages.is_over {
-        let Some(page) = pages.next().await? else { return Ok(false) };
-        for object in page {
+    let resource = resource(kind, version).metadata();
+    let ours = Selection { labels: format!("{MANAGED_BY}={AGENT}"), ..Selection::default() };
+    let (mut pages, mut result) = (context.cluster.pages(&resource, &ours), Ok(true));
+    loop {
+        let page = match pages.next().await {
+            Ok(None) => return result,
+            Err(failed) if failed.class == Class::NotFound => return Ok(false),
+            page => context.told(DOING, page)?,
+        };
+        for object in page.into_iter().flat_map(|page| page.items) {
+            let object = Metadata::read(&object);
             let Some(suspicion) = suspicion(&object, known) else { continue };
             let swept = match gone.is_so(&object, &suspicion).await {
-                Ok(true) => delete(context, kind, &api_resource, &object).await,
+                Ok(true) => delete(context, kind, &resource, object.clone()).await,
                 Ok(false) => Ok(()),
                 Err(Failed) => Err(Failed),
             };
             result = swept.and(result);
         }
     }
-    result
-}
-
-/// The metadata of all objects of a kind, page by page.
-struct Pages<'a> {
-    context: &'a Context,
-    request: Request,
-    params: ListParams,
-    is_over: bool,
-}
-
-/// One of them. What is not read is not kept: a type for all metadata would hold annotations and managed fields.
-#[derive(Default, Deserialize)]
-struct Page {
-    #[serde(default)]
-    metadata: ListMeta,
-    items: Vec<Object>,
-}
-
-#[derive(Deserialize)]
-struct Object {
-    metadata: Metadata,
-}
-
-impl<'a> Pages<'a> {
-    /// Of one namespace, or of all; `labels` is a selector.
-    fn new(context: &'a Context, resource: &ApiResource, namespace: Option<&str>, labels: &str) -> Self {
-        let request = Request::new(DynamicObject::url_path(resource, namespace));
-        Self { context, request, params: ListParams::default().labels(labels).limit(PAGE), is_over: false }
-    }
-
-    /// The next one; none where there is no such kind.
-    async fn next(&mut self) -> Result<Option<Vec<Metadata>>, Failed> {
-        let page = async {
-            let request = self.request.list_metadata(&self.params).map_err(kube::Error::BuildRequest)?;
-            match self.context.client().request::<Page>(request).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-                answer => answer.map(Some),
-            }
-        };
-        let Some(page) = self.context.ask(DOING, page).await? else { return Ok(None) };
-        self.params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
-        self.is_over = self.params.continue_token.is_none();
-        Ok(Some(page.items.into_iter().map(|object| object.metadata).collect()))
-    }
 }
 
 /// All nodes, and all pods with the label of a session.
 async fn known(context: &Context) -> Result<Known, Failed> {
     let mut known = Known::default();
-    let mut pods = Pages::new(context, &ApiResource::erase::<Pod>(&()), None, SESSION);
-    let mut nodes = Pages::new(context, &ApiResource::erase::<Node>(&()), None, "");
-    // Both kinds are always there.
-    while !pods.is_over {
-        for pod in pods.next().await?.ok_or(Failed)? {
-            let id = pod.session().unwrap_or_default().to_owned();
-            known.sessions.insert((pod.namespace, id));
+    let (pods, nodes) = (Resource::core("pods").metadata(), Resource::core("nodes").metadata());
+    let sessions = Selection { labels: SESSION.to_owned(), ..Selection::default() };
+    let mut pages = context.cluster.pages(&pods, &sessions);
+    while let Some(page) = context.told(DOING, pages.next().await)? {
+        for pod in page.items.iter().map(Metadata::read) {
+            known.sessions.insert((pod.namespace, pod.session.unwrap_or_default()));
             known.pods.insert(pod.uid);
         }
     }
-    while !nodes.is_over {
-        known.nodes.extend(nodes.next().await?.ok_or(Failed)?.into_iter().map(|node| node.name));
+    let everything = Selection::default();
+    let mut pages = context.cluster.pages(&nodes, &everything);
+    while let Some(page) = context.told(DOING, pages.next().await)? {
+        known.nodes.extend(page.items.iter().map(|node| Metadata::read(node).name));
     }
     Ok(known)
 }
@@ -164,17 +118,16 @@ impl Gone<'_> {
         match suspicion {
             Suspicion::Unowned => {
                 // No pod has an id that nobody says.
-                let Some(id) = object.session() else { return Ok(true) };
+                let Some(id) = &object.session else { return Ok(true) };
                 let key = (namespace.to_owned(), id.to_owned());
                 if let Some(is_gone) = self.sessions.get(&key) {
                     return Ok(*is_gone);
                 }
-                let labels = format!("{SESSION}={id}");
-                let mut pods = Pages::new(context, &ApiResource::erase::<Pod>(&()), Some(namespace), &labels);
-                let mut is_gone = true;
-                // A page may be empty, and not the last.
-                while is_gone && !pods.is_over {
-                    is_gone = pods.next().await?.ok_or(Failed)?.is_empty();
+                let (resource, labels) = (Resource::core("pods").metadata(), format!("{SESSION}={id}"));
+                let pods = Selection { namespace: Some(key.0.clone()), labels, ..Selection::default() };
+                let (mut pages, mut is_gone) = (context.cluster.pages(&resource, &pods), true);
+                while is_gone && let Some(page) = context.told(DOING, pages.next().await)? {
+                    is_gone = page.items.is_empty();
                 }
                 self.sessions.insert(key, is_gone);
                 Ok(is_gone)
@@ -183,36 +136,57 @@ impl Gone<'_> {
                 if let Some(is_gone) = self.nodes.get(*name) {
                     return Ok(*is_gone);
                 }
-                let nodes: Api<Node> = Api::all(context.client());
-                let is_gone = context.ask(DOING, nodes.get_metadata_opt(name)).await?.is_none();
+                let is_gone = self.find("nodes", None, name).await?.is_none();
                 self.nodes.insert((*name).to_owned(), is_gone);
                 Ok(is_gone)
             }
-            // No pod has such a name, and it would become a part of a path.
-            Suspicion::PodGone(owner) if !is_object_name(&owner.name) => Ok(true),
-            Suspicion::PodGone(owner) => {
-                let key = (namespace.to_owned(), owner.name.clone());
-                if let Some(found) = self.pods.get(&key) {
-                    return Ok(found.as_ref() != Some(&owner.uid));
+            Suspicion::PodsGone(owners) => {
+                for owner in *owners {
+                    if self.pod(namespace, &owner.name).await?.as_ref() == Some(&owner.uid) {
+                        return Ok(false);
+                    }
                 }
-                let pods: Api<Pod> = Api::namespaced(context.client(), namespace);
-                let pod = context.ask(DOING, pods.get_metadata_opt(&owner.name)).await?;
-                let found = pod.and_then(|pod| pod.metadata.uid);
-                let is_gone = found.as_ref() != Some(&owner.uid);
-                self.pods.insert(key, found);
-                Ok(is_gone)
+                Ok(true)
             }
+        }
+    }
+
+    /// The uid of the pod of that name, if there is one.
+    async fn pod(&mut self, namespace: &str, name: &str) -> Result<Option<String>, Failed> {
+        // No pod has such a name, and it would become a part of a path.
+        if !is_object_name(name) {
+            return Ok(None);
+        }
+        let key = (namespace.to_owned(), name.to_owned());
+        if let Some(found) = self.pods.get(&key) {
+            return Ok(found.clone());
+        }
+        let found = self.find("pods", Some(namespace), name).await?.map(|pod| pod.uid);
+        self.pods.insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// That object, if it is there.
+    async fn find(
+        &self,
+        resource: &'static str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Metadata>, Failed> {
+        match self.context.cluster.get(&Resource::core(resource).metadata(), namespace, name).await {
+            Err(failed) if failed.class == Class::NotFound => Ok(None),
+            found => Ok(Some(Metadata::read(&self.context.told(DOING, found)?))),
         }
     }
 }
 
 /// That very object, as it was seen: one that changed meanwhile may have found its owner.
-async fn delete(context: &Context, kind: Kind, api_resource: &ApiResource, object: &Metadata) -> Result<(), Failed> {
+async fn delete(context: &Context, kind: Kind, resource: &Resource, object: Metadata) -> Result<(), Failed> {
     let Metadata { namespace, name, uid, resource_version, .. } = object;
-    let api: Api<DynamicObject> = Api::namespaced_with(context.client(), namespace, api_resource);
-    let only = Preconditions { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
-    let params = DeleteParams::background().preconditions(only);
-    if context.write(DOING, api.delete(name, &params)).await? {
+    let only = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
+    let what = What::Delete(resource.clone(), only);
+    let write = Write { namespace: namespace.clone(), name: name.clone(), what };
+    if context.write(DOING, write).await? {
         context.metrics.swept(kind.plural());
         tracing::info!(resource = kind.plural(), namespace, name, "deleted an object that belonged to nobody");
     }

@@ -135,7 +135,7 @@ fn b143_a_node_that_was_ready_once_is_no_starting_one() {
                 {"type": "Ready", "status": status, "lastTransitionTime": changed},
             ]},
         });
-        Node::read(&serde_json::from_value(node).unwrap())
+        Node::read(&node)
     };
     let (early, late) = ("2026-01-01T00:00:01Z", "2026-01-01T00:03:00Z");
     for (status, changed, state) in [
@@ -149,7 +149,7 @@ fn b143_a_node_that_was_ready_once_is_no_starting_one() {
         assert_eq!(read(status, changed, "linux"), Node { state, has_agent: true }, "{status} {changed}");
     }
     assert!(!read("True", late, "windows").has_agent);
-    assert_eq!(Node::read(&NodeObject::default()), Node { state: State::Starting, has_agent: true });
+    assert_eq!(Node::read(&Value::Null), Node { state: State::Starting, has_agent: true });
 }
 
 #[test]
@@ -158,6 +158,6 @@ fn an_agents_pod_is_read() {
         "spec": {"nodeName": "a", "containers": []},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     });
-    assert_eq!(Agent::read(&serde_json::from_value(pod).unwrap()), Agent { node: "a".to_owned(), is_ready: true });
-    assert_eq!(Agent::read(&Pod::default()), Agent { node: String::new(), is_ready: false });
+    assert_eq!(Agent::read(&pod), Agent { node: "a".to_owned(), is_ready: true });
+    assert_eq!(Agent::read(&Value::Null), Agent { node: String::new(), is_ready: false });
 }

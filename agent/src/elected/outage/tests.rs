@@ -2,10 +2,6 @@ use super::*;
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
-fn pod(pod: &Value) -> Pod {
-    serde_json::from_value(pod.clone()).unwrap()
-}
-
 /// A session that works.
 fn session() -> Value {
     let condition = |type_: &str, reason: &str| json!({"type": type_, "status": "True", "reason": reason, "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -37,7 +33,7 @@ fn merge(pod: &mut Value, patch: &Value) {
 fn b143_a_session_is_marked_once_and_only_in_this_version() {
     for (outage, reason) in [(Outage::Lost, "NodeLost"), (Outage::Silent, "AgentSilent")] {
         let mut value = session();
-        let patch = marked(&pod(&value), outage, "node-1", NOW).unwrap();
+        let patch = marked(&Pod::read(&value), outage, "node-1", NOW).unwrap();
         assert_eq!(patch["metadata"], json!({"uid": "u", "resourceVersion": "7"}));
         let marks = patch["status"]["conditions"].as_array().unwrap();
         let types: Vec<_> = marks.iter().map(|mark| mark["type"].as_str().unwrap()).collect();
@@ -52,16 +48,20 @@ fn b143_a_session_is_marked_once_and_only_in_this_version() {
             assert!(message.contains("node-1") && message.ends_with('.'), "{message}");
         }
         merge(&mut value, &patch);
-        assert_eq!(marked(&pod(&value), outage, "node-1", "2027-01-01T00:00:00Z"), None, "nothing is written twice");
+        assert_eq!(
+            marked(&Pod::read(&value), outage, "node-1", "2027-01-01T00:00:00Z"),
+            None,
+            "nothing is written twice"
+        );
     }
 }
 
 #[test]
 fn from_silent_to_lost_only_the_reason_changes() {
     let mut value = session();
-    let silent = marked(&pod(&value), Outage::Silent, "node-1", NOW).unwrap();
+    let silent = marked(&Pod::read(&value), Outage::Silent, "node-1", NOW).unwrap();
     merge(&mut value, &silent);
-    let patch = marked(&pod(&value), Outage::Lost, "node-1", "2027-01-01T00:00:00Z").unwrap();
+    let patch = marked(&Pod::read(&value), Outage::Lost, "node-1", "2027-01-01T00:00:00Z").unwrap();
     for mark in patch["status"]["conditions"].as_array().unwrap() {
         assert_eq!((&mark["reason"], mark.get("lastTransitionTime")), (&json!("NodeLost"), None));
     }
@@ -71,18 +71,18 @@ fn from_silent_to_lost_only_the_reason_changes() {
 fn a_session_that_no_agent_ever_saw_is_marked() {
     let mut value = session();
     value["status"]["conditions"] = json!([]);
-    assert_eq!(marked(&pod(&value), Outage::Silent, "node-1", NOW), None, "the label alone makes no session");
+    assert_eq!(marked(&Pod::read(&value), Outage::Silent, "node-1", NOW), None, "the label alone makes no session");
     value["metadata"]["annotations"] = json!({"cofferdam.dev/hardened": "{}"});
-    assert!(marked(&pod(&value), Outage::Silent, "node-1", NOW).is_some());
+    assert!(marked(&Pod::read(&value), Outage::Silent, "node-1", NOW).is_some());
     value["status"] = Value::Null;
-    assert!(marked(&pod(&value), Outage::Silent, "node-1", NOW).is_some());
+    assert!(marked(&Pod::read(&value), Outage::Silent, "node-1", NOW).is_some());
 }
 
 #[test]
 fn b145_a_session_that_is_being_deleted_is_marked_whatever_its_phase_says() {
     let mut value = session();
     value["metadata"]["deletionTimestamp"] = json!(NOW);
-    assert!(marked(&pod(&value), Outage::Lost, "node-1", NOW).is_some());
+    assert!(marked(&Pod::read(&value), Outage::Lost, "node-1", NOW).is_some());
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn what_is_true_for_good_is_left_alone() {
     let mut slipped_through = session();
     slipped_through["status"]["conditions"][1]["status"] = json!("False");
     for value in [none, succeeded, failed, slipped_through] {
-        assert_eq!(marked(&pod(&value), Outage::Lost, "node-1", NOW), None, "{value}");
+        assert_eq!(marked(&Pod::read(&value), Outage::Lost, "node-1", NOW), None, "{value}");
     }
 }
 
-fn slice(endpoints: &Value) -> DynamicObject {
-    serde_json::from_value(json!({
+fn slice(endpoints: &Value) -> Value {
+    json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
@@ -115,8 +115,7 @@ fn slice(endpoints: &Value) -> DynamicObject {
         "addressType": "IPv4",
         "endpoints": endpoints,
         "ports": [{"name": "tcp-3000", "port": 3000, "protocol": "TCP"}],
-    }))
-    .unwrap()
+    })
 }
 
 #[test]
@@ -128,7 +127,7 @@ fn b143_endpoints_go_out_of_service_once_and_all_else_of_the_slice_stays() {
     }]);
     let before = slice(&serving);
     let apply = withdrawn(&before, "node-1").unwrap();
-    let mut expected = serde_json::to_value(&before).unwrap();
+    let mut expected = before.clone();
     expected["endpoints"] = json!([]);
     for not_applied in ["managedFields", "generation"] {
         expected["metadata"].as_object_mut().unwrap().remove(not_applied);
@@ -152,7 +151,7 @@ fn a_slice_of_another_node_or_another_manager_is_left_alone() {
     let endpoints = json!([{"addresses": ["10.1.2.3"]}]);
     assert_eq!(withdrawn(&slice(&endpoints), "node-2"), None);
     let mut foreign = slice(&endpoints);
-    foreign.labels_mut().insert(MANAGED_BY.to_owned(), "endpointslice-controller.k8s.io".to_owned());
+    foreign["metadata"]["labels"][MANAGED_BY] = json!("endpointslice-controller.k8s.io");
     assert_eq!(withdrawn(&foreign, "node-1"), None);
 }
 
@@ -163,7 +162,7 @@ fn only_what_is_known_to_have_ended_or_moved_leads_astray() {
         let mut value =
             json!({"metadata": {"name": "p", "uid": uid}, "status": {"phase": "Running", "podIP": address}});
         change(&mut value);
-        leads_astray(&slice, &[pod(&value)])
+        leads_astray(&slice, &[Pod::read(&value)])
     };
     assert!(!astray("pu", "fd00::9", &|_| ()));
     assert!(!astray("another", "fd00::9", &|pod| pod["status"]["phase"] = json!("Failed")));

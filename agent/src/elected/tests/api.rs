@@ -1,7 +1,7 @@
-//! An API server made by hand: objects in memory, versions, preconditions, watches, selectors. Time is tokio's, so that
+//! An API server made by hand: objects in memory, versions, preconditions, pages, watches, selectors, metadata alone. Time is tokio's, so that
 //! minutes pass at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,6 +33,9 @@ struct State {
     history: Vec<(u64, &'static str, Key, Value)>,
     writes: Vec<String>,
     refused: Option<&'static str>,
+    /// What was listed with no limit, and what whole.
+    unpaged: BTreeSet<String>,
+    whole: BTreeSet<String>,
     changed: Arc<Notify>,
 }
 
@@ -83,6 +86,16 @@ impl Api {
         writes
     }
 
+    /// The kinds that somebody has asked for without saying how many at most.
+    pub(super) fn unpaged(&self) -> BTreeSet<String> {
+        self.state().unpaged.clone()
+    }
+
+    /// The kinds of which somebody has asked for more than metadata.
+    pub(super) fn whole(&self) -> BTreeSet<String> {
+        self.state().whole.clone()
+    }
+
     /// Writes of that kind are forbidden from now on.
     pub(super) fn refuse(&self, plural: Option<&'static str>) {
         self.state().refused = plural;
@@ -107,6 +120,12 @@ impl Api {
             String::new()
         };
         let plural = segments[0];
+        let is_metadata =
+            parts.headers.get("accept").is_some_and(|accept| accept.to_str().unwrap().contains("Metadata"));
+        let shown = if is_metadata { metadata } else { Value::clone };
+        if parts.method == Method::GET && !is_metadata {
+            self.state().whole.insert(plural.to_owned());
+        }
         if plural == "httproutes" {
             return failure(404, "NotFound");
         }
@@ -115,13 +134,15 @@ impl Api {
                 return self.write("POST", (plural.to_owned(), namespace, String::new()), &body, false);
             }
             if query.contains_key("watch") {
-                return self.watch(plural, &query).await;
+                return self.watch(plural, &query, shown).await;
             }
-            return self.state().list(plural, &query);
+            return self.state().list(plural, &query, shown);
         };
         let key = (plural.to_owned(), namespace, name);
         match parts.method {
-            Method::GET => self.state().objects.get(&key).map_or_else(|| failure(404, "NotFound"), answer),
+            Method::GET => {
+                self.state().objects.get(&key).map_or_else(|| failure(404, "NotFound"), |object| answer(&shown(object)))
+            }
             Method::PUT => self.write("PUT", key, &body, false),
             Method::PATCH => {
                 let is_apply = parts.headers["content-type"].to_str().unwrap().contains("apply");
@@ -177,13 +198,13 @@ impl Api {
         answer(&state.objects[&key])
     }
 
-    async fn watch(&self, plural: &str, query: &BTreeMap<String, String>) -> Response<Body> {
+    async fn watch(&self, plural: &str, query: &BTreeMap<String, String>, shown: Shown) -> Response<Body> {
         let from: u64 = query["resourceVersion"].parse().unwrap();
         let end = Instant::now() + WATCH;
         let notify = Arc::clone(&self.state().changed);
         loop {
             let changed = notify.notified();
-            let events = self.state().since(from, plural, query);
+            let events = self.state().since(from, plural, query, shown);
             if !events.is_empty() || timeout_at(end, changed).await.is_err() {
                 return Response::new(Body::from(events.into_bytes()));
             }
@@ -213,27 +234,41 @@ impl State {
         self.changed.notify_waiters();
     }
 
-    fn list(&self, plural: &str, query: &BTreeMap<String, String>) -> Response<Body> {
-        let items: Vec<_> = self
+    fn list(&mut self, plural: &str, query: &BTreeMap<String, String>, shown: Shown) -> Response<Body> {
+        let number = |name: &str| query.get(name).and_then(|number| number.parse::<usize>().ok());
+        let (from, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
+        if limit == usize::MAX {
+            self.unpaged.insert(plural.to_owned());
+        }
+        let mut rest = self
             .objects
             .iter()
             .filter(|(key, object)| key.0 == plural && selects(query, object))
-            .map(|(_, object)| object)
-            .collect();
+            .map(|(_, object)| shown(object))
+            .skip(from);
+        let items: Vec<_> = rest.by_ref().take(limit).collect();
+        let next = rest.next().map(|_| (from + limit).to_string());
         answer(&json!({
             "kind": "List", "apiVersion": "v1",
-            "metadata": {"resourceVersion": self.version.to_string()},
+            "metadata": {"resourceVersion": self.version.to_string(), "continue": next},
             "items": items,
         }))
     }
 
-    fn since(&self, from: u64, plural: &str, query: &BTreeMap<String, String>) -> String {
+    fn since(&self, from: u64, plural: &str, query: &BTreeMap<String, String>, shown: Shown) -> String {
         self.history
             .iter()
             .filter(|(version, _, key, object)| *version > from && key.0 == plural && selects(query, object))
-            .map(|(_, what, _, object)| json!({"type": what, "object": object}).to_string() + "\n")
+            .map(|(_, what, _, object)| json!({"type": what, "object": shown(object)}).to_string() + "\n")
             .collect()
     }
+}
+
+/// How much of an object is answered.
+type Shown = fn(&Value) -> Value;
+
+fn metadata(object: &Value) -> Value {
+    json!({"metadata": object["metadata"]})
 }
 
 /// As the API server's selectors, of which these are used: `a=b`, `a`, joined by commas.

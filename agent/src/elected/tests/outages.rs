@@ -34,6 +34,31 @@ async fn b143_the_sessions_of_a_lost_node_go_out_of_service_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_many_sessions_none_is_missed_and_never_are_all_of_them_asked_for_at_once() {
+    let api = cluster(2);
+    let ids: Vec<_> = (0..60).map(|number| format!("many-{number}")).collect();
+    for id in &ids {
+        add_session(&api, id, 2);
+    }
+    // Belongs to nobody, and is on the last page.
+    add_session(&api, "zz", 1);
+    api.remove("pods", "team-a", "zz");
+    let agent = Agent::start(&api, "agent-1");
+    until("swept", || api.get("endpointslices", "team-a", "s-zz").is_none()).await;
+    set_node(&api, 2, "Unknown");
+    until("marked", || ids.iter().all(|id| reason(&api, id) == "NodeLost")).await;
+    assert!(!ids.iter().any(|id| serves(&api, id)));
+    assert!(api.unpaged().is_empty(), "{:?}", api.unpaged());
+    let read: Vec<_> = api.whole().into_iter().collect();
+    assert_eq!(
+        read,
+        ["endpointslices", "leases", "networkpolicies", "nodes", "pods"],
+        "of no others more than metadata"
+    );
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b143_where_too_many_nodes_seem_lost_nothing_is_done_and_that_is_told_once() {
     let api = cluster(3);
     add_session(&api, "there", 3);

@@ -77,6 +77,10 @@ fn b154_b158_prometheus_sees_a_session_from_its_start_to_its_end_and_no_series_i
         let last = format!("cofferdam_agent_watch_last_event_timestamp_seconds{{resource=\"{resource}\"}}");
         holds(&format!("count(time() - {last} < 300) == 2"));
     }
+    for watch in ["nodes", "agents", "namespaces", "sessions", "networkpolicies"] {
+        let last = format!("cofferdam_agent_watch_last_event_timestamp_seconds{{resource=\"elected_{watch}\"}}");
+        holds(&format!("count(time() - {last} < 300) == 1"));
+    }
     let grows = [
         "cofferdam_agent_startup_seconds_count{stage=\"scheduled\"}",
         "cofferdam_agent_startup_seconds_count{stage=\"running\"}",
