@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every agent takes part in the election. The duties run while the Lease is held and are dropped where they stand when
-//! it is not: each is repeated by the next leader from what the cluster says, none keeps anything that must survive.
+//! it is not, but for writes that have begun: each is repeated by the next leader from what the cluster says, none keeps anything that must survive.
 //! What the API server lets an agent write for other nodes hangs on the Lease as well, so that a leader of yesterday
 //! that does not know it yet is refused.
 
@@ -18,6 +18,8 @@ use arc_swap::ArcSwap;
 use cofferdam_model::policy::Policy;
 use cofferdam_runtime::stop::Stop;
 use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use crate::cluster::Cluster;
 use crate::events::Events;
@@ -35,6 +37,10 @@ mod trouble;
 
 pub use metrics::Metrics;
 use trouble::Troubles;
+
+/// How long writes that have begun may keep the Lease from being given away at the end: an agent that waits for it may have
+/// more to do.
+const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// Who this agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +70,12 @@ struct Context {
     metrics: Metrics,
     events: Events,
     troubles: Arc<Troubles>,
+    /// The writes that have begun.
+    writes: TaskTracker,
 }
 
-/// Takes part in the election, and does what the elected agent does while it is this one. Ends when `stop` drains, the
-/// Lease released, so that another agent need not wait for it to run out. Never fails: what goes wrong is logged once
+/// Takes part in the election, and does what the elected agent does while it is this one. Ends when `stop` drains, what had
+/// begun being done and the Lease released, so that another agent need not wait for it to run out. Never fails: what goes wrong is logged once
 /// for each kind, counted with all other errors of `cluster`, and tried again.
 pub async fn run(
     cluster: Cluster,
@@ -79,7 +87,7 @@ pub async fn run(
     stop: Stop,
 ) {
     let (identity, troubles) = (Arc::new(identity), Arc::default());
-    let context = Context { cluster, identity, policy, options, metrics, events, troubles };
+    let context = Context { cluster, identity, policy, options, metrics, events, troubles, writes: TaskTracker::new() };
     let (leading, is_leading) = watch::channel(false);
     let mut candidate = election::Candidate::new(&context, leading);
     tokio::select! {
@@ -87,7 +95,13 @@ pub async fn run(
         () = while_leading(&context, is_leading) => {}
         () = stop.draining() => {}
     }
-    // The duties are dropped by now: nothing is written on the strength of a Lease that is given away.
+    // The duties are dropped by now, and begin no write. One that is on its way needs the Lease to be taken.
+    context.writes.close();
+    if timeout(LAST_WRITES, context.writes.wait()).await.is_err() {
+        tracing::warn!(
+            "writes for other nodes are on their way still; the next elected agent looks what became of them"
+        );
+    }
     context.metrics.not_leading();
     candidate.release().await;
 }

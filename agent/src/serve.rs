@@ -29,7 +29,7 @@ use crate::work::Crew;
 use crate::world::World;
 
 /// How long the end may take: the release of the Lease, and what is on its way.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why the agent does not run.
 #[derive(Debug, thiserror::Error)]

@@ -23,7 +23,7 @@ const AFTER_A_PANIC: Duration = Duration::from_secs(5);
 /// So many writes at a time: after the loss of a node there are hundreds, and the API server has other clients.
 const WRITES: usize = 8;
 
-/// All duties, side by side. Never ends; dropping it stops them where they stand.
+/// All duties, side by side. Never ends; dropping it stops them where they stand, but for writes that have begun.
 pub(super) async fn all(context: &Context) {
     let (tell, told) = watch::channel(Assessment::default());
     tokio::join!(
@@ -77,16 +77,22 @@ impl Context {
 
     /// Whether it was written: where the write holds for one version of an object and that is not the newest, nothing is
     /// wrong, and the next look shows what is to be done.
+    ///
+    /// What has begun goes on to its end, also when this is dropped.
     async fn write(&self, doing: &'static str, write: Write) -> Result<bool, Failed> {
-        let Write { namespace, name, what } = write;
-        let written = match what {
-            What::Apply(resource, object) => self.cluster.apply(&resource, &namespace, &name, &object).await.map(drop),
-            What::Status(patch) => self.cluster.patch_pod_status(&namespace, &name, &patch).await.map(drop),
-            What::Delete(resource, only) => self.cluster.delete_if(&resource, &namespace, &name, only).await,
-        };
-        match written {
-            Err(failed) if failed.class.is_outdated() => Ok(false),
-            written => self.told(doing, written).map(|()| true),
+        let (cluster, Write { namespace, name, what }) = (self.cluster.clone(), write);
+        let writing = self.writes.spawn(async move {
+            match what {
+                What::Apply(resource, object) => cluster.apply(&resource, &namespace, &name, &object).await.map(drop),
+                What::Status(patch) => cluster.patch_pod_status(&namespace, &name, &patch).await.map(drop),
+                What::Delete(resource, only) => cluster.delete_if(&resource, &namespace, &name, only).await,
+            }
+        });
+        match writing.await {
+            Ok(Err(failed)) if failed.class.is_outdated() => Ok(false),
+            Ok(written) => self.told(doing, written).map(|()| true),
+            // It panicked, which is logged, or the program ends.
+            Err(_) => Err(Failed),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::*;
 
 mod api;
 mod outages;
+mod stopping;
 
 use api::{Api, Line};
 

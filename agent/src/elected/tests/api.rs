@@ -33,6 +33,10 @@ struct State {
     history: Vec<(u64, &'static str, Key, Value)>,
     writes: Vec<String>,
     refused: Option<&'static str>,
+    held: Option<&'static str>,
+    /// Writes that are held.
+    waiting: usize,
+    released: Arc<Notify>,
     /// What was listed with no limit, and what whole.
     unpaged: BTreeSet<String>,
     whole: BTreeSet<String>,
@@ -101,6 +105,22 @@ impl Api {
         self.state().refused = plural;
     }
 
+    /// Writes of that kind wait from now on, until they are released.
+    pub(super) fn hold(&self, plural: &'static str) {
+        self.state().held = Some(plural);
+    }
+
+    /// How many do.
+    pub(super) fn waiting(&self) -> usize {
+        self.state().waiting
+    }
+
+    pub(super) fn release(&self) {
+        let mut state = self.state();
+        (state.held, state.waiting) = (None, 0);
+        state.released.notify_waiters();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
@@ -138,6 +158,9 @@ impl Api {
             }
             return self.state().list(plural, &query, shown);
         };
+        if parts.method != Method::GET {
+            self.let_through(plural).await;
+        }
         let key = (plural.to_owned(), namespace, name);
         match parts.method {
             Method::GET => {
@@ -150,6 +173,20 @@ impl Api {
             }
             _ => self.write("DELETE", key, &body["preconditions"], false),
         }
+    }
+
+    /// Waits where writes of that kind are held.
+    async fn let_through(&self, plural: &str) {
+        let released = Arc::clone(&self.state().released);
+        let released = released.notified();
+        {
+            let mut state = self.state();
+            if state.held != Some(plural) {
+                return;
+            }
+            state.waiting += 1;
+        }
+        released.await;
     }
 
     fn write(&self, verb: &str, mut key: Key, body: &Value, creates: bool) -> Response<Body> {
