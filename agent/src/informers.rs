@@ -3,7 +3,6 @@
 //! Pods and our objects are those of the node alone. Of the rest there is one for each namespace or less, which is all of a
 //! node's work that grows with the cluster.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -121,24 +120,13 @@ impl Informers {
 
     /// What the namespaces are to us. `relist` is told when pods have to be read in another way.
     pub async fn namespaces(self, namespaces: Arc<Namespaces>, relist: Arc<Notify>, ready: Arc<Notify>) {
-        let mut seen = HashSet::new();
         self.follow(Resource::core("namespaces").metadata(), Selection::default(), &Notify::new(), move |change| {
-            let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            match change {
-                Change::Begun => seen.clear(),
-                Change::Seen(object) => {
-                    let membership = Membership::of_label(object["metadata"]["labels"][keys::SESSIONS].as_str());
-                    if namespaces.set(&name(&object), membership) {
-                        relist.notify_one();
-                    }
-                    seen.insert(name(&object));
-                }
-                Change::Gone(object) => namespaces.remove(&name(&object)),
-                Change::Listed => {
-                    namespaces.only(&seen);
-                    ready.notify_one();
-                }
-                Change::Unreadable(_) => {}
+            let is_listed = matches!(change, Change::Listed);
+            if namespaces.take(change) {
+                relist.notify_one();
+            }
+            if is_listed {
+                ready.notify_one();
             }
         })
         .await;
@@ -154,24 +142,18 @@ impl Informers {
         let fields = format!("metadata.name={}", keys::NETWORK_POLICY);
         let selection = Selection { fields, ..Selection::default() };
         let world = Arc::clone(&self.world);
-        let mut seen = HashSet::new();
+        let mut policies = Collected::default();
         let resource = Resource::of("networkpolicies", "networking.k8s.io/v1").metadata();
         self.follow(resource, selection, &Notify::new(), move |change| {
-            let namespace = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-            match change {
-                Change::Begun => seen.clear(),
-                Change::Seen(object) => {
-                    // One of that name that somebody else made may allow anything.
-                    let is_ours = object["metadata"]["labels"][keys::MANAGED_BY] == keys::AGENT;
-                    world.protected(&namespace(&object), is_ours);
-                    if is_ours {
-                        seen.insert(namespace(&object));
-                    }
-                }
-                Change::Gone(object) => world.protected(&namespace(&object), false),
-                Change::Listed => world.only_protected(&seen),
-                Change::Unreadable(_) => {}
-            }
+            let read = |object: &Value| {
+                let metadata = &object["metadata"];
+                // One of that name that somebody else made may allow anything.
+                let is_ours = metadata["labels"][keys::MANAGED_BY] == keys::AGENT;
+                (metadata["namespace"].as_str().unwrap_or_default().to_owned(), is_ours)
+            };
+            policies.take_each(change, read, |namespace, _, is_ours| {
+                world.protected(namespace, is_ours.copied().unwrap_or_default());
+            });
         })
         .await;
     }
@@ -198,7 +180,7 @@ fn node_changed(world: &World, nodes: &mut Collected<bool>, change: Change) {
         let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
         ready.is_some_and(|condition| condition["status"] != "True")
     };
-    if let Some(nodes) = nodes.take(change, |node| (String::new(), is_lost(&node))) {
+    if let Some(nodes) = nodes.take(change, |node| (String::new(), is_lost(node))) {
         world.node_lost(nodes.values().next().copied().unwrap_or(true));
     }
 }

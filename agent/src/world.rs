@@ -290,11 +290,6 @@ impl World {
         }
     }
 
-    /// Only these namespaces have the `NetworkPolicy` of sessions.
-    pub fn only_protected(&self, namespaces: &HashSet<String>) {
-        self.state().protected.retain(|namespace| namespaces.contains(namespace));
-    }
-
     /// Whether the node is lost.
     pub fn node_lost(&self, is_lost: bool) {
         let mut state = self.state();

@@ -39,7 +39,7 @@ pub(super) fn ingress_classes(lookout: &mut Lookout<Sights>) {
     let mut classes: Collected<IngressClass> = Collected::default();
     lookout.watch(resource.name, resource, Selection::default(), move |sights, change| {
         let is_refused = is_refused(&change);
-        let all = classes.take(change, |object| (name(&object), ingress_class(&object)));
+        let all = classes.take(change, |object| (name(object), ingress_class(object)));
         sights.has_asked_for_classes |= is_refused || all.is_some();
         if let Some(all) = all {
             sights.surroundings.ingress_classes = Some(all.values().cloned().collect());
@@ -73,7 +73,7 @@ pub(super) fn gateway_classes(lookout: &mut Lookout<Sights>) {
     let mut classes: Collected<GatewayClass> = Collected::default();
     lookout.watch(resource.name, resource, Selection::default(), move |sights, change| {
         let is_refused = is_refused(&change);
-        let all = classes.take(change, |object| (name(&object), gateway_class(&object)));
+        let all = classes.take(change, |object| (name(object), gateway_class(object)));
         sights.has_asked_for_gateway_classes |= is_refused || all.is_some();
         if let Some(all) = all {
             sights.gateway_classes.clone_from(all);
@@ -127,8 +127,8 @@ fn ingress_class(object: &Value) -> IngressClass {
 
 /// A Gateway by its name, without what changes with every route that is attached: all sessions look again when it
 /// changes.
-fn gateway_of(mut object: Value) -> (String, Value) {
-    let name = name(&object);
+fn gateway_of(object: &Value) -> (String, Value) {
+    let (name, mut object) = (name(object), object.clone());
     let metadata = object["metadata"].take();
     for listener in object["status"]["listeners"].as_array_mut().into_iter().flatten() {
         let count = listener["attachedRoutes"].as_u64().unwrap_or_default();
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn of_a_gateway_is_kept_what_is_judged_and_not_what_changes_with_every_route() {
         let read = |routes: u32, version: &str| {
-            gateway_of(json!({
+            gateway_of(&json!({
                 "metadata": {"name": "g", "namespace": "n", "generation": 7, "resourceVersion": version,
                     "deletionTimestamp": "2026-01-01T00:00:00Z"},
                 "status": {"listeners": [{"attachedRoutes": routes}]},

@@ -5,12 +5,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cofferdam_model::keys;
 
+use serde_json::Value;
+
 use crate::session::Membership;
+use crate::watch::{Change, Collected};
 
 /// What the namespaces are to us, and which of them have pods on the node that are no sessions now.
 #[derive(Debug)]
 pub struct Namespaces {
-    known: Mutex<HashMap<String, Membership>>,
+    known: Mutex<Collected<Membership>>,
     passed_by: Mutex<HashMap<String, HashSet<String>>>,
     exempt: Vec<String>,
     /// What a namespace is that was not seen.
@@ -33,29 +36,36 @@ impl Namespaces {
     /// What a namespace is to us.
     #[must_use]
     pub fn of(&self, namespace: &str) -> Membership {
-        if self.exempt.iter().any(|exempt| exempt == namespace) {
+        if self.is_exempt(namespace) {
             return Membership::Exempt;
         }
-        lock(&self.known).get(namespace).copied().unwrap_or(self.otherwise)
+        lock(&self.known).all().and_then(|known| known.get(namespace)).copied().unwrap_or(self.otherwise)
     }
 
-    /// A namespace is this now: whether pods of the node have to be read again.
-    pub(super) fn set(&self, namespace: &str, membership: Membership) -> bool {
-        let before = self.of(namespace);
-        lock(&self.known).insert(namespace.to_owned(), membership);
-        let had = before != membership && self.of(namespace) == membership;
-        // Whoever was a session there may be none any more, and whoever was passed by may be one.
-        had && (before == Membership::Enforced
-            || membership == Membership::Exempt
-            || lock(&self.passed_by).contains_key(namespace))
+    fn is_exempt(&self, namespace: &str) -> bool {
+        self.exempt.iter().any(|exempt| exempt == namespace)
     }
 
-    pub(super) fn remove(&self, namespace: &str) {
-        lock(&self.known).remove(namespace);
-    }
-
-    pub(super) fn only(&self, namespaces: &HashSet<String>) {
-        lock(&self.known).retain(|namespace, _| namespaces.contains(namespace));
+    /// Takes in what is told of namespaces: whether pods of the node have to be read again.
+    pub(super) fn take(&self, change: Change) -> bool {
+        let read = |object: &Value| {
+            let metadata = &object["metadata"];
+            let membership = Membership::of_label(metadata["labels"][keys::SESSIONS].as_str());
+            (metadata["name"].as_str().unwrap_or_default().to_owned(), membership)
+        };
+        let mut has_to = false;
+        lock(&self.known).take_each(change, read, |name, before, now| {
+            // With a namespace its pods go.
+            let Some(now) = now else { return };
+            let before = before.unwrap_or(&self.otherwise);
+            // Whoever was a session there may be none any more, and whoever was passed by may be one.
+            has_to |= before != now
+                && !self.is_exempt(name)
+                && (*before == Membership::Enforced
+                    || *now == Membership::Exempt
+                    || lock(&self.passed_by).contains_key(name));
+        });
+        has_to
     }
 
     pub(super) fn begin(&self) {
@@ -83,22 +93,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn pods_are_read_again_only_where_it_makes_a_difference() {
         let namespaces = Namespaces::new("cofferdam-system", None);
+        namespaces.take(Change::Begun);
+        namespaces.take(Change::Listed);
+        let set = |name: &str, label: &str| {
+            let labels = json!({"cofferdam.dev/sessions": label});
+            namespaces.take(Change::Seen(json!({"metadata": {"name": name, "labels": labels}})))
+        };
         assert_eq!(namespaces.of("a"), Membership::Other);
-        assert!(!namespaces.set("a", Membership::Enforced), "no pod of it was seen");
-        assert!(!namespaces.set("a", Membership::Enforced));
+        assert!(!set("a", "enforced"), "no pod of it was seen");
+        assert!(!set("a", "enforced"));
         namespaces.passed_by("b", "uid");
-        assert!(namespaces.set("b", Membership::Enforced), "a pod of it was passed by");
-        assert!(namespaces.set("b", Membership::Other), "its pods are sessions no more");
+        assert!(set("b", "enforced"), "a pod of it was passed by");
+        assert!(set("b", ""), "its pods are sessions no more");
         namespaces.forget("b", "uid");
-        assert!(namespaces.set("b", Membership::Exempt), "its labelled pods are sessions no more");
-        assert!(!namespaces.set("b", Membership::Other), "there is none");
-        assert!(!namespaces.set("kube-system", Membership::Enforced), "it is exempt whatever its label");
+        assert!(set("b", "warn"), "its labelled pods are sessions no more");
+        assert!(!set("b", ""), "there is none");
+        assert!(!set("kube-system", "enforced"), "it is exempt whatever its label");
         assert_eq!(namespaces.of("kube-system"), Membership::Exempt);
+        assert!(!set("a", "enforced") && !namespaces.take(Change::Begun));
+        assert_eq!(namespaces.of("a"), Membership::Enforced, "half a list says nothing");
+        assert!(!namespaces.take(Change::Listed), "what is gone has no pods");
+        assert_eq!(namespaces.of("a"), Membership::Other);
     }
 
     #[test]

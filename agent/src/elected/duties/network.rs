@@ -37,15 +37,15 @@ pub(super) async fn run(context: &Context) {
     let text = |object: &Value, name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     let namespaces = Resource::core("namespaces").metadata();
     lookout.watch("elected_namespaces", namespaces, Selection::default(), move |seen, change| {
-        seen.namespaces.take(change, |object| (text(&object, "name"), read_namespace(&object))).is_some()
+        seen.namespaces.take(change, |object| (text(object, "name"), read_namespace(object))).is_some()
     });
     let of_sessions = Selection { labels: SESSION.to_owned(), ..Selection::default() };
     lookout.watch("elected_sessions", Resource::core("pods").metadata(), of_sessions, move |seen, change| {
-        seen.sessions.take(change, |pod| (text(&pod, "uid"), text(&pod, "namespace"))).is_some()
+        seen.sessions.take(change, |pod| (text(pod, "uid"), text(pod, "namespace"))).is_some()
     });
     let of_our_name = Selection { fields: format!("metadata.name={NETWORK_POLICY}"), ..Selection::default() };
     lookout.watch("elected_networkpolicies", policies(), of_our_name, move |seen, change| {
-        seen.policies.take(change, |policy| (text(&policy, "namespace"), Live::read(&policy))).is_some()
+        seen.policies.take(change, |policy| (text(policy, "namespace"), Live::read(policy))).is_some()
     });
     let mut memory = Memory::default();
     let mut misses_data_plane = false;

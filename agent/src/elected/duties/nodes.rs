@@ -28,7 +28,7 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
     let mut lookout = Lookout::new(context.cluster.clone(), context.metrics.watches.clone(), Seen::default());
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     lookout.watch("elected_nodes", Resource::core("nodes"), Selection::default(), move |seen, change| {
-        seen.nodes.take(change, |node| (name(&node), Node::read(&node))).is_some()
+        seen.nodes.take(change, |node| (name(node), Node::read(node))).is_some()
     });
     let agents = Selection {
         namespace: Some(context.identity.namespace.clone()),
@@ -36,7 +36,7 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
         ..Selection::default()
     };
     lookout.watch("elected_agents", Resource::core("pods"), agents, move |seen, change| {
-        seen.agents.take(change, |pod| (name(&pod), Agent::read(&pod))).is_some()
+        seen.agents.take(change, |pod| (name(pod), Agent::read(pod))).is_some()
     });
     let limits =
         Limits { lost_node_share: context.options.lost_node_share, silent_agent: context.options.silent_agent };
