@@ -16,7 +16,7 @@ use crate::cluster::{Cluster, Resource, Selection};
 use crate::desired::node_hash;
 use crate::metrics::Watches;
 use crate::objects::{Kind, resource};
-use crate::session::{Membership, Phase, Seen};
+use crate::session::{Phase, Seen};
 use crate::watch::{Change, Collected, follow};
 use crate::world::{Moment, World};
 
@@ -201,6 +201,7 @@ mod tests {
 
     use super::*;
     use crate::ground::Ground;
+    use crate::session::Membership;
 
     #[test]
     fn an_object_that_no_longer_says_its_node_is_as_good_as_gone() {
