@@ -34,12 +34,13 @@ pub(super) async fn all(context: &Context) {
     );
 }
 
-/// Begins a duty anew when it panics, since the others and the agent's own node must not suffer. Never ends.
+/// Begins a duty anew when it, or a watch of its, has panicked, since the others and the agent's own node must not suffer.
+/// Never ends.
 async fn again<F: Future<Output = ()>>(duty: &'static str, begin: impl Fn() -> F) {
     loop {
-        if panics::catch(begin()).await.is_err() {
-            tracing::error!(duty, "a duty of the elected agent panicked; it begins anew");
-        }
+        // It ends by itself only for a panic of a watch.
+        let _ = panics::catch(begin()).await;
+        tracing::error!(duty, "a duty of the elected agent panicked; it begins anew");
         sleep(AFTER_A_PANIC).await;
     }
 }

@@ -14,13 +14,13 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Watches};
 
 /// An answer, and whether its body stays open.
 type Answer = (u16, String, bool);
 
-/// Follows services at an API server that gives these answers, one after the other, and then none at all.
-fn follow_by(answers: Vec<Answer>) -> mpsc::UnboundedReceiver<Change> {
+/// An API server that gives these answers, one after the other, and then none at all.
+fn server(answers: Vec<Answer>) -> (Cluster, Watches) {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let service = tower::service_fn(move |_: Request<Body>| {
         let next = answers.lock().unwrap().pop_front();
@@ -34,7 +34,12 @@ fn follow_by(answers: Vec<Answer>) -> mpsc::UnboundedReceiver<Change> {
     });
     let registry = Registry::new();
     let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
-    let watches = Metrics::register(&registry, "", false).unwrap().watches;
+    (cluster, Metrics::register(&registry, "", false).unwrap().watches)
+}
+
+/// Follows services there.
+fn follow_by(answers: Vec<Answer>) -> mpsc::UnboundedReceiver<Change> {
+    let (cluster, watches) = server(answers);
     let (told, changes) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let tell = move |change| told.send(change).unwrap();
@@ -102,4 +107,18 @@ async fn a_watch_that_breaks_after_it_worked_is_a_first_failure() {
     assert!(matches!(changes.recv().await, Some(Change::Listed)));
     let told = timeout(Duration::from_secs(100), changes.recv()).await;
     assert!(told.is_err(), "nothing is to be told: {told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_decides_by_a_watch_learns_that_it_panicked() {
+    let event = json!({"type": "ADDED", "object": {"metadata": {"name": "s", "resourceVersion": "2"}}});
+    let (cluster, watches) = server(vec![list(), (200, format!("{event}\n"), true)]);
+    let mut lookout = Lookout::new(cluster, watches, Vec::new());
+    lookout.watch("services", Resource::core("services"), Selection::default(), |seen: &mut Vec<String>, change| {
+        assert!(!matches!(change, Change::Seen(_)), "on purpose");
+        seen.push(format!("{change:?}"));
+        matches!(change, Change::Listed)
+    });
+    while lookout.changed().await {}
+    assert_eq!(*lookout.seen(), ["Begun", "Listed"], "what was seen is there still");
 }
