@@ -119,7 +119,7 @@ pub struct Failed {
 impl Failed {
     /// No answer in time.
     #[must_use]
-    pub(super) fn timed_out() -> Self {
+    pub(crate) fn timed_out() -> Self {
         Self { class: Class::Timeout, detail: "no answer in time".to_owned() }
     }
 

@@ -71,7 +71,7 @@ impl Context {
     /// The answer. What went wrong is told.
     fn told<T>(&self, doing: &'static str, answer: Result<T, cluster::Failed>) -> Result<T, Failed> {
         answer.map_err(|failed| {
-            self.troubles.failed(doing, failed.class);
+            self.troubles.failed(doing, &failed);
             Failed
         })
     }

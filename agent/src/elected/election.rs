@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Context;
 use super::lease::{self, Action, RENEW, Seen, TERM};
-use crate::cluster::{Class, Failed};
+use crate::cluster::Failed;
 use cofferdam_model::keys::AGENT;
 
 /// After a renewal that failed; there is little time left.
@@ -55,8 +55,8 @@ impl Candidate {
         match timeout(RELEASE, self.give_away()).await {
             Ok(Ok(())) => tracing::info!("the lease is free"),
             // Nothing is lost but time: the Lease runs out.
-            Ok(Err(error)) => self.failed("releasing the lease", Failed::from(&error).class),
-            Err(_) => self.failed("releasing the lease", Class::Timeout),
+            Ok(Err(error)) => self.failed("releasing the lease", &Failed::from(&error)),
+            Err(_) => self.failed("releasing the lease", &Failed::timed_out()),
         }
     }
 
@@ -77,11 +77,11 @@ impl Candidate {
         let result = timeout_at(limit, self.hold()).await;
         match &result {
             Ok(Ok(_)) => self.context.troubles.over(DOING),
-            Ok(Err(error)) => match Failed::from(error).class {
-                class if class.is_outdated() => {}
-                class => self.failed(DOING, class),
+            Ok(Err(error)) => match Failed::from(error) {
+                failed if failed.class.is_outdated() => {}
+                failed => self.failed(DOING, &failed),
             },
-            Err(_) => self.failed(DOING, Class::Timeout),
+            Err(_) => self.failed(DOING, &Failed::timed_out()),
         }
         match result {
             Ok(Ok(true)) => self.until = Some(sent + TERM),
@@ -104,9 +104,9 @@ impl Candidate {
         }
     }
 
-    fn failed(&self, doing: &'static str, class: Class) {
-        self.context.cluster.note(class);
-        self.context.troubles.failed(doing, class);
+    fn failed(&self, doing: &'static str, failed: &Failed) {
+        self.context.cluster.note(failed.class);
+        self.context.troubles.failed(doing, failed);
     }
 
     /// Takes, renews or leaves the Lease. Whether it is this agent's now.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cluster::Class;
+use crate::cluster::Failed;
 
 /// What has been told and is not over.
 #[derive(Debug, Default)]
@@ -11,10 +11,9 @@ pub(super) struct Troubles(Mutex<BTreeSet<(&'static str, &'static str)>>);
 
 impl Troubles {
     /// `doing` failed. A log line where that, in this way, is new.
-    pub(super) fn failed(&self, doing: &'static str, class: Class) {
-        // Not in the API server's words: they may quote what an object holds.
-        if self.told().insert((doing, class.as_str())) {
-            tracing::warn!(class = class.as_str(), "{doing} failed; that is told once until it works again");
+    pub(super) fn failed(&self, doing: &'static str, failed: &Failed) {
+        if self.told().insert((doing, failed.class.as_str())) {
+            tracing::warn!(error = %failed, "{doing} failed; that is told once until it works again");
         }
     }
 
@@ -32,14 +31,16 @@ impl Troubles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Class;
 
     #[test]
     fn a_kind_of_trouble_is_told_once_until_it_is_over() {
         let troubles = Troubles::default();
-        troubles.failed("listing pods", Class::Forbidden);
-        troubles.failed("listing pods", Class::Forbidden);
-        troubles.failed("listing pods", Class::Timeout);
-        troubles.failed("listing nodes", Class::Forbidden);
+        let failed = |doing, class, detail: &str| troubles.failed(doing, &Failed { class, detail: detail.to_owned() });
+        failed("listing pods", Class::Forbidden, "no");
+        failed("listing pods", Class::Forbidden, "no, again");
+        failed("listing pods", Class::Timeout, "");
+        failed("listing nodes", Class::Forbidden, "no");
         let told: Vec<_> = troubles.told().iter().copied().collect();
         assert_eq!(told, [("listing nodes", "forbidden"), ("listing pods", "forbidden"), ("listing pods", "timeout")]);
         troubles.over("listing pods");
