@@ -9,11 +9,10 @@ use futures_util::{Stream, StreamExt as _};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt};
-use kube::core::params::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchParams};
-use kube::core::{ListMeta, Request, WatchEvent};
+use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, WatchParams};
+use kube::core::{Request, WatchEvent};
 use kube::{Client, Config};
 use prometheus::{IntCounterVec, Opts, Registry};
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tower::{BoxError, ServiceExt as _};
@@ -25,15 +24,14 @@ use crate::objects::Bounded;
 mod error;
 mod pages;
 
-pub use error::{Class, Failed};
-pub use pages::Pages;
+pub(crate) use error::{Class, Failed};
 
 /// An answer that is not a watch may take so long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A kind of objects, as the API server's paths name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resource {
+pub(crate) struct Resource {
     /// In lower case and plural: `services`.
     pub name: &'static str,
     /// `/api/v1` or `/apis/<group>/<version>`.
@@ -54,25 +52,25 @@ enum Reading {
 impl Resource {
     /// Of the core group.
     #[must_use]
-    pub fn core(name: &'static str) -> Self {
+    pub(crate) fn core(name: &'static str) -> Self {
         Self { name, prefix: "/api/v1".to_owned(), reading: Reading::Whole }
     }
 
     /// Of a group and version, such as `discovery.k8s.io/v1`.
     #[must_use]
-    pub fn of(name: &'static str, group_version: &str) -> Self {
+    pub(crate) fn of(name: &'static str, group_version: &str) -> Self {
         Self { name, prefix: format!("/apis/{group_version}"), reading: Reading::Whole }
     }
 
     /// Of objects that are small unless somebody made them large.
     #[must_use]
-    pub fn small(self) -> Self {
+    pub(crate) fn small(self) -> Self {
         Self { reading: Reading::Small, ..self }
     }
 
     /// Of whose objects the metadata alone is sent and read.
     #[must_use]
-    pub fn metadata(self) -> Self {
+    pub(crate) fn metadata(self) -> Self {
         Self { reading: Reading::Metadata, ..self }
     }
 
@@ -95,24 +93,16 @@ impl Resource {
 /// A request, if there can be such a one.
 type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
-/// One answer to a list.
-#[derive(Deserialize)]
-struct List<T> {
-    #[serde(default)]
-    metadata: ListMeta,
-    items: Option<Vec<T>>,
-}
-
 /// The way to the API server. Clones share it.
 #[derive(Clone)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     client: Client,
     errors: IntCounterVec,
 }
 
 /// What selects some objects of a kind.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub(crate) struct Selection {
     /// In one namespace, or in all.
     pub namespace: Option<String>,
     /// A label selector; empty for all.
@@ -121,22 +111,11 @@ pub struct Selection {
     pub fields: String,
 }
 
-/// One page of a list.
-#[derive(Debug, Default)]
-pub struct Page {
-    /// The objects; without `apiVersion` and `kind`, which a list says once.
-    pub items: Vec<Value>,
-    /// From where to watch.
-    pub resource_version: String,
-    /// What asks for the next page; none after the last.
-    pub next: Option<String>,
-}
-
 /// A client that does not wait before it sends a small request's last packet, as the library's own would.
 ///
 /// # Errors
 /// When the configuration's certificates or token cannot be used.
-pub fn client(config: &Config) -> Result<Client, kube::Error> {
+pub(crate) fn client(config: &Config) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -158,7 +137,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the counter is registered already.
-    pub fn new(client: Client, registry: &Registry) -> prometheus::Result<Self> {
+    pub(crate) fn new(client: Client, registry: &Registry) -> prometheus::Result<Self> {
         let errors = IntCounterVec::new(
             Opts::new("api_errors_total", "Requests to the API server that failed, by what kept them from success."),
             &["class"],
@@ -172,7 +151,7 @@ impl Cluster {
 
     /// The client itself.
     #[must_use]
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         self.client.clone()
     }
 
@@ -180,54 +159,18 @@ impl Cluster {
     ///
     /// # Errors
     /// Of class [`Class::NotFound`] where it is not there.
-    pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, Failed> {
+    pub(crate) async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, Failed> {
         let (request, params) = (Request::new(resource.path(namespace)), kube::api::GetParams::default());
         let request =
             if resource.is_metadata() { request.get_metadata(name, &params) } else { request.get(name, &params) };
         self.ask(resource, request).await
     }
 
-    /// One page of the objects of a kind.
-    ///
-    /// # Errors
-    /// Of class [`Class::Expired`] where the pages before are too old; the list then begins anew.
-    pub async fn list(
-        &self,
-        resource: &Resource,
-        selection: &Selection,
-        page: u32,
-        from: Option<&str>,
-    ) -> Result<Page, Failed> {
-        let mut params = ListParams::default().limit(page);
-        if !selection.labels.is_empty() {
-            params = params.labels(&selection.labels);
-        }
-        if !selection.fields.is_empty() {
-            params = params.fields(&selection.fields);
-        }
-        if let Some(from) = from {
-            params = params.continue_token(from);
-        }
-        let request = Request::new(resource.path(selection.namespace.as_deref()));
-        let request = if resource.is_metadata() { request.list_metadata(&params) } else { request.list(&params) };
-        let List { metadata, items } = if resource.is_bounded() {
-            let List { metadata, items } = self.request::<List<Bounded>>(request).await?;
-            List { metadata, items: items.map(|items| items.into_iter().map(|Bounded(object)| object).collect()) }
-        } else {
-            self.request(request).await?
-        };
-        Ok(Page {
-            items: items.unwrap_or_default(),
-            resource_version: metadata.resource_version.unwrap_or_default(),
-            next: metadata.continue_.filter(|token| !token.is_empty()),
-        })
-    }
-
     /// What happens to objects of a kind from a version on.
     ///
     /// # Errors
     /// When the watch does not begin.
-    pub async fn watch(
+    pub(crate) async fn watch(
         &self,
         resource: &Resource,
         selection: &Selection,
@@ -259,7 +202,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Of class [`Class::AlreadyExists`] where it is.
-    pub async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, Failed> {
+    pub(crate) async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, Failed> {
         let params = PostParams { field_manager: Some(keys::AGENT.to_owned()), ..PostParams::default() };
         self.ask(
             resource,
@@ -272,7 +215,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn apply(
+    pub(crate) async fn apply(
         &self,
         resource: &Resource,
         namespace: &str,
@@ -288,7 +231,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn patch_pod_status(&self, namespace: &str, name: &str, patch: &Value) -> Result<Value, Failed> {
+    pub(crate) async fn patch_pod_status(&self, namespace: &str, name: &str, patch: &Value) -> Result<Value, Failed> {
         let params = PatchParams { field_manager: Some(keys::AGENT.to_owned()), ..PatchParams::default() };
         let request = Request::new(Resource::core("pods").path(Some(namespace)));
         self.request(request.patch_subresource("status", name, &params, &Patch::Strategic(patch))).await
@@ -298,7 +241,13 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str, uid: &str) -> Result<(), Failed> {
+    pub(crate) async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), Failed> {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         match self.delete_if(resource, namespace, name, only).await {
             Err(failed) if matches!(failed.class, Class::NotFound | Class::Conflict) => Ok(()),
@@ -310,7 +259,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Of class [`Class::Conflict`] where it is not.
-    pub async fn delete_if(
+    pub(crate) async fn delete_if(
         &self,
         resource: &Resource,
         namespace: &str,
@@ -326,7 +275,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When it cannot be asked for.
-    pub async fn versions(&self, group: &str, resource: &str) -> Result<Vec<String>, Failed> {
+    pub(crate) async fn versions(&self, group: &str, resource: &str) -> Result<Vec<String>, Failed> {
         let groups = self.patiently(self.client.list_api_groups()).await?;
         let Some(found) = groups.groups.into_iter().find(|found| found.name == group) else { return Ok(Vec::new()) };
         let preferred = found.preferred_version.map(|version| version.version);
@@ -344,7 +293,7 @@ impl Cluster {
     }
 
     /// Counts what kept a request from success, also one of somebody else who speaks to the same API server.
-    pub fn note(&self, class: Class) {
+    pub(crate) fn note(&self, class: Class) {
         // What is asked to find out whether something is there has not failed.
         if !matches!(class, Class::NotFound | Class::AlreadyExists | Class::Expired) {
             self.errors.with_label_values(&[class.as_str()]).inc();

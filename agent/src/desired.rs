@@ -14,12 +14,12 @@ mod route;
 mod service;
 
 use metadata::Whose;
-pub use metadata::node_hash;
-pub use route::{PROBE_HEADER, PROOF_HEADER, proof_of};
+pub(crate) use metadata::node_hash;
+pub(crate) use route::{PROBE_HEADER, PROOF_HEADER, proof_of};
 
 /// The two secrets of a route: who sends the first gets the second, from nobody but this route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proof {
+pub(crate) struct Proof {
     /// The value of the request's header [`PROBE_HEADER`].
     pub probe: String,
     /// The value of the response's header [`PROOF_HEADER`].
@@ -28,7 +28,7 @@ pub struct Proof {
 
 /// An object that ought to be there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Its kind.
     pub kind: Kind,
     /// Its name.
@@ -43,7 +43,7 @@ pub struct Wanted {
 /// `ports` are those to publish now, which may be others than it asks for. `node` is the name of the node. `proof` is the one
 /// of that port's route, so that it stays the same while the route lives; it is asked for only where the layer can hold one.
 #[must_use]
-pub fn desired(
+pub(crate) fn desired(
     session: &Session,
     ports: &Ports,
     layer: &Layer,

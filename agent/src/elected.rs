@@ -35,7 +35,7 @@ mod orphans;
 mod outage;
 mod trouble;
 
-pub use metrics::Metrics;
+pub(crate) use metrics::Metrics;
 use trouble::Troubles;
 
 /// How long writes that have begun may keep the Lease from being given away at the end: an agent that waits for it may have
@@ -44,7 +44,7 @@ const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// Who this agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// The name of its pod: the Lease's `holderIdentity`.
     pub pod: String,
     /// The namespace that Cofferdam is installed in: the pod's and the Lease's.
@@ -53,7 +53,7 @@ pub struct Identity {
 
 /// How the elected agent judges.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The share of all nodes, 0 to 1, above which it does nothing about nodes that seem lost.
     pub lost_node_share: f64,
     /// How long an agent of a Ready node may be unready or missing before it counts as silent.
@@ -77,7 +77,7 @@ struct Context {
 /// Takes part in the election, and does what the elected agent does while it is this one. Ends when `stop` drains, what had
 /// begun being done and the Lease released, so that another agent need not wait for it to run out. Never fails: what goes wrong is logged once
 /// for each kind, counted with all other errors of `cluster`, and tried again.
-pub async fn run(
+pub(crate) async fn run(
     cluster: Cluster,
     identity: Identity,
     policy: Arc<ArcSwap<Policy>>,

@@ -23,7 +23,7 @@ const LONGEST_NOTE: usize = 1024;
 
 /// Whether something went as it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(crate) enum Tone {
     /// It did.
     Normal,
     /// Somebody should look.
@@ -32,7 +32,7 @@ pub enum Tone {
 
 /// Where events are handed in. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Events {
+pub(crate) struct Events {
     waiting: mpsc::Sender<Value>,
     metrics: Metrics,
     instance: Arc<str>,
@@ -41,7 +41,7 @@ pub struct Events {
 impl Events {
     /// Sends what is handed in, one after the other, until the last clone is dropped. `pod` is the agent's own.
     #[must_use]
-    pub fn begin(cluster: Cluster, metrics: Metrics, pod: &str) -> Self {
+    pub(crate) fn begin(cluster: Cluster, metrics: Metrics, pod: &str) -> Self {
         let (waiting, mut sending) = mpsc::channel::<Value>(WAITING);
         let its_metrics = metrics.clone();
         tokio::spawn(async move {
@@ -61,14 +61,14 @@ impl Events {
     }
 
     /// Tells something about a session's pod.
-    pub fn tell(&self, session: &Session, tone: Tone, reason: &str, note: &str) {
+    pub(crate) fn tell(&self, session: &Session, tone: Tone, reason: &str, note: &str) {
         let regarding = json!({"apiVersion": "v1", "kind": "Pod", "namespace": session.namespace,
             "name": session.name, "uid": session.uid});
         self.hand_in(&session.namespace, &session.name, &regarding, tone, reason, note);
     }
 
     /// Tells something about an object of Cofferdam's own, in its namespace.
-    pub fn tell_of(&self, kind: &str, namespace: &str, name: &str, tone: Tone, reason: &str, note: &str) {
+    pub(crate) fn tell_of(&self, kind: &str, namespace: &str, name: &str, tone: Tone, reason: &str, note: &str) {
         let regarding = json!({"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name});
         self.hand_in(namespace, name, &regarding, tone, reason, note);
     }

@@ -21,14 +21,14 @@ mod sights;
 use sights::Sights;
 
 /// Is told which versions of Gateway API's routes are served, the preferred one first.
-pub type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
+pub(crate) type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
 
 /// A layer is given up only when it has been gone for so long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What routes stand on at a moment.
 #[derive(Debug, PartialEq)]
-pub struct Ground {
+pub(crate) struct Ground {
     /// Whether all that the layer depends on was asked for; nothing may be concluded before.
     pub is_known: bool,
     /// The policy.
@@ -67,7 +67,7 @@ impl Default for Ground {
 impl Ground {
     /// The Gateway that is the parent of all routes.
     #[must_use]
-    pub fn gateway(&self) -> Known<'_> {
+    pub(crate) fn gateway(&self) -> Known<'_> {
         match (&self.layer, &self.gateway) {
             (Ok(Layer::Gateway { .. }), Parent::NotAsked | Parent::Unreadable) => Known::Unreadable,
             (Ok(Layer::Gateway { .. }), Parent::Read(Some(gateway))) => Known::There(gateway),
@@ -78,7 +78,7 @@ impl Ground {
 
 /// Keeps `world.ground` as the cluster is, until it is dropped. `versions` is told which versions of Gateway API's routes
 /// are served. `namespace` is the only one that may be looked into, if there is one.
-pub async fn keep(
+pub(crate) async fn keep(
     world: Arc<World>,
     cluster: Cluster,
     watches: Watches,

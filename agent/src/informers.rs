@@ -22,11 +22,11 @@ use crate::world::{Moment, World};
 
 mod namespaces;
 
-pub use namespaces::Namespaces;
+pub(crate) use namespaces::Namespaces;
 
 /// What the watches share.
 #[derive(Clone)]
-pub struct Informers {
+pub(crate) struct Informers {
     /// What they fill.
     pub world: Arc<World>,
     /// From where.
@@ -41,7 +41,7 @@ pub struct Informers {
 
 impl Informers {
     /// The pods of the node, read by `policy`. `begin` is told of each that is new. `relist` reads all of them again.
-    pub async fn pods(
+    pub(crate) async fn pods(
         self,
         policy: Arc<ArcSwap<Policy>>,
         namespaces: Arc<Namespaces>,
@@ -88,7 +88,7 @@ impl Informers {
     }
 
     /// Our objects of one kind, from this node, once its pods are known. `listed` is dropped once all that were there are known.
-    pub async fn objects(self, kind: Kind, version: &str, listed: Option<mpsc::Sender<()>>) {
+    pub(crate) async fn objects(self, kind: Kind, version: &str, listed: Option<mpsc::Sender<()>>) {
         let labels = format!("{}={},{}={}", keys::NODE_HASH, node_hash(&self.node), keys::MANAGED_BY, keys::AGENT);
         let selection = Selection { namespace: self.namespace.clone(), labels, ..Selection::default() };
         self.world.pods_known().await;
@@ -119,7 +119,7 @@ impl Informers {
     }
 
     /// What the namespaces are to us. `relist` is told when pods have to be read in another way.
-    pub async fn namespaces(self, namespaces: Arc<Namespaces>, relist: Arc<Notify>, ready: Arc<Notify>) {
+    pub(crate) async fn namespaces(self, namespaces: Arc<Namespaces>, relist: Arc<Notify>, ready: Arc<Notify>) {
         self.follow(Resource::core("namespaces").metadata(), Selection::default(), &Notify::new(), move |change| {
             let is_listed = matches!(change, Change::Listed);
             if namespaces.take(change) {
@@ -134,7 +134,7 @@ impl Informers {
 
     /// Which namespaces have the `NetworkPolicy` of sessions. Where one namespace is all that may be looked into, nobody is
     /// elected to keep it, so it is the administrator's, as with `network.mode: manual`.
-    pub async fn network_policies(self) {
+    pub(crate) async fn network_policies(self) {
         if let Some(namespace) = &self.namespace {
             self.world.protected(namespace, true);
             return std::future::pending().await;
@@ -159,7 +159,7 @@ impl Informers {
     }
 
     /// Whether the node is Ready. While it is not, the elected agent speaks for its sessions.
-    pub async fn node(self) {
+    pub(crate) async fn node(self) {
         let selection = Selection { fields: format!("metadata.name={}", self.node), ..Selection::default() };
         let world = Arc::clone(&self.world);
         let mut nodes = Collected::default();

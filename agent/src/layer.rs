@@ -4,7 +4,7 @@ use cofferdam_model::policy::{ParentGateway, ProofMode, Routing, RoutingMode};
 
 /// What there is in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     /// Served versions of the group `gateway.networking.k8s.io` that have `httproutes`, the preferred one first; none
     /// where the group could not be asked for.
     pub gateway_versions: Option<Vec<String>>,
@@ -16,7 +16,7 @@ pub struct Surroundings {
 
 /// An `IngressClass`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IngressClass {
+pub(crate) struct IngressClass {
     /// Its name.
     pub name: String,
     /// Whether it is marked as the cluster's default.
@@ -25,7 +25,7 @@ pub struct IngressClass {
 
 /// A `GatewayClass`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GatewayClass {
+pub(crate) struct GatewayClass {
     /// Its name.
     pub name: String,
     /// Whose it is.
@@ -36,7 +36,7 @@ pub struct GatewayClass {
 
 /// The layer that was resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Layer {
+pub(crate) enum Layer {
     /// Routing is off: nothing is published but what needs no route (Service and `EndpointSlice`).
     Off,
     /// `HTTPRoutes`.
@@ -59,7 +59,7 @@ pub enum Layer {
 
 /// Why there is no layer. Each message says what to set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LayerError {
+pub(crate) enum LayerError {
     /// Choosing one would be guessing, or nothing is there to choose.
     #[error("{0}")]
     Ambiguous(String),
@@ -76,7 +76,7 @@ const TESTED_CONTROLLERS: [&str; 2] = ["gateway.envoyproxy.io/", "projectcontour
 
 /// Chooses the layer: what is configured before what is installed (contract RTE-05: Gateway API's kinds are often there and
 /// unused, and a wrong guess makes routes that nobody looks at).
-pub fn resolve(routing: &Routing, surroundings: &Surroundings) -> Result<Layer, LayerError> {
+pub(crate) fn resolve(routing: &Routing, surroundings: &Surroundings) -> Result<Layer, LayerError> {
     if !routing.is_on() {
         return Ok(Layer::Off);
     }
@@ -127,7 +127,7 @@ const SET_ONE: &str = "set `routing.gateway.name` or `routing.ingress.className`
 /// Of the versions of `HTTPRoute` that are served, with the group's own preference first, the one that is used (contract
 /// RTE-06).
 #[must_use]
-pub fn preferred(served: &[String]) -> Option<&String> {
+pub(crate) fn preferred(served: &[String]) -> Option<&String> {
     let has = |version: &str| served.iter().find(|served| *served == version);
     has("v1").or_else(|| has("v1beta1")).or_else(|| served.first())
 }
@@ -210,7 +210,7 @@ impl GatewayClass {
     /// not there, or whose controller has not yet said what it can, says nothing else. All routes would be written without
     /// proof, and with it again in a moment.
     #[must_use]
-    pub fn settled<'a>(now: Option<&'a Self>, before: Option<&'a Self>) -> Option<&'a Self> {
+    pub(crate) fn settled<'a>(now: Option<&'a Self>, before: Option<&'a Self>) -> Option<&'a Self> {
         let has_yet_to_say = |now: &&Self| {
             now.supported_features.is_empty()
                 && before.is_some_and(|before| before.controller_name == now.controller_name)
@@ -220,7 +220,7 @@ impl GatewayClass {
 
     /// Whether routes of this class can give the answer to a probe a header that only they know.
     #[must_use]
-    pub fn sets_response_headers(&self) -> bool {
+    pub(crate) fn sets_response_headers(&self) -> bool {
         self.supported_features.iter().any(|feature| feature == SETS_RESPONSE_HEADERS)
             || TESTED_CONTROLLERS.iter().any(|tested| self.controller_name.starts_with(tested))
     }

@@ -7,14 +7,14 @@
 //! probes ───────────────────────┴───────────┴▶ report ─▶ one patch of pods/status, Events
 //! ```
 //!
-//! What decides is pure: [`session`], [`layer`], [`desired`](mod@desired), [`plan`](mod@plan),
-//! [`verdict`](mod@verdict), [`report`](mod@report), about [`objects`] of a few kinds and in the words of [`reason`]. What
-//! does is thin:
+//! What decides is pure: `session`, `layer`, `desired`, `plan`, `verdict`, `report`, about `objects` of a few kinds and in the
+//! words of [`reason`], which alone others need to know. What does is thin:
 //!
-//! * [`cluster`]: the API server; [`backoff`]: pauses between attempts; [`watch`]: a list, then a watch, for ever; [`informers`]: what is watched;
-//! * [`world`]: what is known of the node; [`ground`]: policy, routing layer, Gateway;
-//! * [`work`]: one task for each session; [`probe`]: whether ports and addresses work; [`events`], [`metrics`];
-//! * [`elected`]: what one agent does for all.
+//! * `cluster`: the API server; `backoff`: pauses between attempts; `watch`: a list, then a watch, for ever; `informers`: what
+//!   is watched;
+//! * `world`: what is known of the node; `ground`: policy, routing layer, Gateway;
+//! * `work`: one task for each session; `probe`: whether ports and addresses work; `events`, `metrics`;
+//! * `elected`: what one agent does for all.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -26,29 +26,29 @@ use cofferdam_runtime::stop::Stop;
 use cofferdam_runtime::{logs, panics};
 
 mod args;
-pub mod backoff;
-pub mod cluster;
+mod backoff;
+mod cluster;
 mod config;
-pub mod desired;
-pub mod elected;
-pub mod events;
-pub mod ground;
-pub mod informers;
-pub mod layer;
-pub mod metrics;
-pub mod objects;
-pub mod plan;
-pub mod probe;
+mod desired;
+mod elected;
+mod events;
+mod ground;
+mod informers;
+mod layer;
+mod metrics;
+mod objects;
+mod plan;
+mod probe;
 pub mod reason;
-pub mod report;
+mod report;
 mod serve;
-pub mod session;
+mod session;
 #[cfg(test)]
 mod testing;
-pub mod verdict;
-pub mod watch;
-pub mod work;
-pub mod world;
+mod verdict;
+mod watch;
+mod work;
+mod world;
 
 /// Threads that work on sessions.
 const THREADS: usize = 2;

@@ -19,7 +19,7 @@ mod tally;
 use crate::objects::Kind;
 use crate::probe::Record;
 
-pub use tally::{PortState, SessionState, Tally};
+pub(crate) use tally::{PortState, SessionState, Tally};
 
 /// From 10 ms up to what a large image takes.
 const STARTUP_SECONDS: [f64; 14] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
@@ -29,7 +29,7 @@ const PUBLISH_SECONDS: [f64; 11] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.
 
 /// The stages of a session's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// From the pod's creation until it has a node; in whole seconds, as its time stamps are.
     Scheduled,
     /// From the agent's first sight of it until its body is there.
@@ -46,12 +46,12 @@ pub enum Stage {
 
 impl Stage {
     /// Each of them.
-    pub const ALL: [Self; 6] =
+    pub(crate) const ALL: [Self; 6] =
         [Self::Scheduled, Self::Body, Self::Running, Self::Published, Self::Programmed, Self::Reachable];
 
     /// As a label.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Scheduled => "scheduled",
             Self::Body => "body",
@@ -65,7 +65,7 @@ impl Stage {
 
 /// All metrics of the agent; clones share them.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     /// Those of the watches.
     pub watches: Watches,
     tallies: Arc<tally::Gauges>,
@@ -85,7 +85,7 @@ pub struct Metrics {
 
 /// Those of the watches; clones share them.
 #[derive(Clone, Debug)]
-pub struct Watches {
+pub(crate) struct Watches {
     last_event: IntGaugeVec,
     restarts: IntCounterVec,
     /// How many go on, by resource: one of a new policy may begin before the one that it replaces has ended.
@@ -95,7 +95,7 @@ pub struct Watches {
 /// A watch that goes on. When it is dropped the time of its last event goes too, unless another of its resource goes on: it
 /// would grow old for ever.
 #[derive(Debug)]
-pub struct Watching {
+pub(crate) struct Watching {
     of: Watches,
     resource: &'static str,
 }
@@ -104,7 +104,7 @@ impl Watches {
     /// A watch is about to begin, and goes on until what is given is dropped; how often it broke off is there from then on,
     /// so that a rate sees the first time.
     #[must_use]
-    pub fn begin(&self, resource: &'static str) -> Watching {
+    pub(crate) fn begin(&self, resource: &'static str) -> Watching {
         self.restarts.with_label_values(&[resource]);
         *self.going_on.lock().unwrap_or_else(PoisonError::into_inner).entry(resource).or_default() += 1;
         Watching { of: self.clone(), resource }
@@ -113,13 +113,13 @@ impl Watches {
 
 impl Watching {
     /// Something came, if only a sign of life.
-    pub fn event(&self) {
+    pub(crate) fn event(&self) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         self.of.last_event.with_label_values(&[self.resource]).set(i64::try_from(now).unwrap_or(i64::MAX));
     }
 
     /// It broke off, and begins again.
-    pub fn restarted(&self) {
+    pub(crate) fn restarted(&self) {
         self.of.restarts.with_label_values(&[self.resource]).inc();
     }
 }
@@ -141,7 +141,7 @@ impl Metrics {
     ///
     /// # Errors
     /// When that was done before.
-    pub fn register(registry: &Registry, policy_digest: &str, per_session: bool) -> prometheus::Result<Self> {
+    pub(crate) fn register(registry: &Registry, policy_digest: &str, per_session: bool) -> prometheus::Result<Self> {
         let counters = |name: &str, help: &str, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
         let watches = Watches {
             last_event: IntGaugeVec::new(
@@ -231,64 +231,64 @@ impl Metrics {
     ///
     /// # Errors
     /// When that was done before.
-    pub fn probes(&self, registry: &Registry, limit: u32) -> prometheus::Result<Arc<dyn Record>> {
+    pub(crate) fn probes(registry: &Registry, limit: u32) -> prometheus::Result<Arc<dyn Record>> {
         Ok(Arc::new(probes::Probes::register(registry, limit)?))
     }
 
     /// A session comes; what it counts for goes when this is dropped.
     #[must_use]
-    pub fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         Tally::new(Arc::clone(&self.tallies))
     }
 
     /// A session has come through a stage.
-    pub fn stage(&self, stage: Stage, took: Duration) {
+    pub(crate) fn stage(&self, stage: Stage, took: Duration) {
         self.startup.with_label_values(&[stage.as_str()]).observe(took.as_secs_f64());
     }
 
     /// A session was published for the first time.
-    pub fn published(&self, took: Duration) {
+    pub(crate) fn published(&self, took: Duration) {
         self.publish.observe(took.as_secs_f64());
     }
 
     /// An object of a session was written.
-    pub fn wrote(&self, resource: &str, verb: &str) {
+    pub(crate) fn wrote(&self, resource: &str, verb: &str) {
         self.applies.with_label_values(&[resource, verb]).inc();
     }
 
     /// An object of a session was deleted and made anew.
-    pub fn replaced(&self, resource: &str) {
+    pub(crate) fn replaced(&self, resource: &str) {
         self.replaced.with_label_values(&[resource]).inc();
     }
 
     /// A pod's status was written.
-    pub fn status_patched(&self) {
+    pub(crate) fn status_patched(&self) {
         self.status_patches.inc();
     }
 
     /// Something became of an event: `sent`, `failed` or `dropped`.
-    pub fn event(&self, outcome: &str) {
+    pub(crate) fn event(&self, outcome: &str) {
         self.events.with_label_values(&[outcome]).inc();
     }
 
     /// A pod slipped through.
-    pub fn slipped_through(&self) {
+    pub(crate) fn slipped_through(&self) {
         self.slipped_through.inc();
     }
 
     /// A pod that slipped through is not deleted yet.
-    pub fn deletion_held(&self) {
+    pub(crate) fn deletion_held(&self) {
         self.deletions_held.inc();
     }
 
     /// A pod was deleted because it is `finished` or `slipped_through`.
-    pub fn deleted(&self, reason: &str) {
+    pub(crate) fn deleted(&self, reason: &str) {
         self.deleted.with_label_values(&[reason]).inc();
     }
 
     /// A session waits for its turn until this is dropped.
     #[must_use]
-    pub fn queued(&self) -> Queued {
+    pub(crate) fn queued(&self) -> Queued {
         self.queue.inc();
         Queued(self.queue.clone())
     }
@@ -296,7 +296,7 @@ impl Metrics {
 
 /// A session that waits for its turn.
 #[derive(Debug)]
-pub struct Queued(IntGauge);
+pub(crate) struct Queued(IntGauge);
 
 impl Drop for Queued {
     fn drop(&mut self) {

@@ -8,14 +8,14 @@ use crate::cluster::Resource;
 
 mod outline;
 
-pub use outline::{Bounded, outline};
+pub(crate) use outline::{Bounded, outline};
 
 /// Gateway API's group.
-pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+pub(crate) const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
 /// Their kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The claim of a session's name, and what routes refer to.
     Service,
     /// The pod's address.
@@ -28,11 +28,11 @@ pub enum Kind {
 
 impl Kind {
     /// Each of them; routes come last.
-    pub const ALL: [Self; 4] = [Self::Service, Self::EndpointSlice, Self::HttpRoute, Self::Ingress];
+    pub(crate) const ALL: [Self; 4] = [Self::Service, Self::EndpointSlice, Self::HttpRoute, Self::Ingress];
 
     /// As the API server's paths, metrics and kubectl name it.
     #[must_use]
-    pub fn plural(self) -> &'static str {
+    pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Service => "services",
             Self::EndpointSlice => "endpointslices",
@@ -41,20 +41,9 @@ impl Kind {
         }
     }
 
-    /// As an object says it of itself.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Service => "Service",
-            Self::EndpointSlice => "EndpointSlice",
-            Self::HttpRoute => "HTTPRoute",
-            Self::Ingress => "Ingress",
-        }
-    }
-
     /// Its group; empty for the core.
     #[must_use]
-    pub fn group(self) -> &'static str {
+    pub(crate) fn group(self) -> &'static str {
         match self {
             Self::Service => "",
             Self::EndpointSlice => "discovery.k8s.io",
@@ -65,7 +54,7 @@ impl Kind {
 
     /// The versions that it may be served in, the one to ask for first being the first.
     #[must_use]
-    pub fn versions(self) -> &'static [&'static str] {
+    pub(crate) fn versions(self) -> &'static [&'static str] {
         match self {
             Self::HttpRoute => &["v1", "v1beta1"],
             Self::Service | Self::EndpointSlice | Self::Ingress => &["v1"],
@@ -74,14 +63,14 @@ impl Kind {
 
     /// Whether it leads to a session's Service from outside.
     #[must_use]
-    pub fn is_route(self) -> bool {
+    pub(crate) fn is_route(self) -> bool {
         matches!(self, Self::HttpRoute | Self::Ingress)
     }
 }
 
 /// An object as the API server has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Live {
+pub(crate) struct Live {
     /// Its kind.
     pub kind: Kind,
     /// Its name.
@@ -94,7 +83,7 @@ pub struct Live {
 
 /// A value in short, to be compared with others of this process.
 #[must_use]
-pub fn digest(value: &Value) -> u64 {
+pub(crate) fn digest(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
@@ -103,19 +92,19 @@ pub fn digest(value: &Value) -> u64 {
 /// The name of the session's Service, `EndpointSlice` and Ingress (an id may begin with a digit, a Service's name may
 /// not before Kubernetes 1.36).
 #[must_use]
-pub fn name(id: &str) -> String {
+pub(crate) fn name(id: &str) -> String {
     format!("s-{id}")
 }
 
 /// The name of the `HTTPRoute` of one port.
 #[must_use]
-pub fn route_name(id: &str, port: u16) -> String {
+pub(crate) fn route_name(id: &str, port: u16) -> String {
     format!("s-{id}-{port}")
 }
 
 /// The id of the session that an object is named for; none where it is named as none of ours.
 #[must_use]
-pub fn id_of(kind: Kind, name: &str) -> Option<&str> {
+pub(crate) fn id_of(kind: Kind, name: &str) -> Option<&str> {
     let rest = name.strip_prefix("s-")?;
     match kind {
         Kind::HttpRoute => rest.rsplit_once('-').map(|(id, _)| id),
@@ -125,7 +114,7 @@ pub fn id_of(kind: Kind, name: &str) -> Option<&str> {
 
 /// A kind in the version that is served: `v1`, but for Gateway API's routes.
 #[must_use]
-pub fn resource(kind: Kind, version: &str) -> Resource {
+pub(crate) fn resource(kind: Kind, version: &str) -> Resource {
     let resource = match kind {
         Kind::Service => Resource::core(kind.plural()),
         Kind::HttpRoute => Resource::of(kind.plural(), &format!("{}/{version}", kind.group())),

@@ -11,11 +11,11 @@ mod difference;
 mod held;
 
 use difference::difference;
-pub use held::{while_lost, without_layer};
+pub(crate) use held::{while_lost, without_layer};
 
 /// What has to be done: the deletes in their order, then the claim, then all writes at once.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// What goes: routes before what they lead to, the claim last.
     pub deletes: Vec<Delete>,
     /// The Service, where it has to be had by a plain create, since its name is the claim.
@@ -26,7 +26,7 @@ pub struct Plan {
 
 /// Delete that very object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delete {
+pub(crate) struct Delete {
     /// Its kind.
     pub kind: Kind,
     /// Its name.
@@ -38,7 +38,7 @@ pub struct Delete {
 /// A server-side apply, forced, as [`cofferdam_model::keys::AGENT`]. Where [`flaw`] still finds something in the answer,
 /// others added what an apply cannot take away, and it is made anew.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Write {
+pub(crate) struct Write {
     /// What is applied.
     pub wanted: Wanted,
     /// The uid of the object that has to be deleted first, since no apply could make it what is wanted.
@@ -47,7 +47,7 @@ pub struct Write {
 
 /// Why an object is not what is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// It is being deleted, and these finalizers keep it: nobody can bring it back, and what it is says nothing.
     Leaving(Vec<String>),
     /// This field is not as it ought to be.
@@ -56,13 +56,13 @@ pub enum Flaw {
 
 /// Why `live` is not what is wanted; none where it is.
 #[must_use]
-pub fn flaw(wanted: &Wanted, live: &Value) -> Option<Flaw> {
+pub(crate) fn flaw(wanted: &Wanted, live: &Value) -> Option<Flaw> {
     leaving(live).map(Flaw::Leaving).or_else(|| difference(wanted, live).map(Flaw::Field))
 }
 
 /// The finalizers of an object that is being deleted; none where it is not.
 #[must_use]
-pub fn leaving(object: &Value) -> Option<Vec<String>> {
+pub(crate) fn leaving(object: &Value) -> Option<Vec<String>> {
     let metadata = &object["metadata"];
     let finalizers = list(&metadata["finalizers"]).filter_map(Value::as_str);
     (!metadata["deletionTimestamp"].is_null()).then(|| finalizers.map(str::to_owned).collect())
@@ -70,7 +70,7 @@ pub fn leaving(object: &Value) -> Option<Vec<String>> {
 
 /// The first of the wanted objects that is there, is being deleted, and so is nothing to rely on; with its finalizers.
 #[must_use]
-pub fn first_leaving<'a>(wanted: &'a [Wanted], live: &[Live]) -> Option<(&'a Wanted, Vec<String>)> {
+pub(crate) fn first_leaving<'a>(wanted: &'a [Wanted], live: &[Live]) -> Option<(&'a Wanted, Vec<String>)> {
     wanted.iter().find_map(|wanted| Some((wanted, leaving(&find(wanted, live)?.object)?)))
 }
 
@@ -80,7 +80,7 @@ pub fn first_leaving<'a>(wanted: &'a [Wanted], live: &[Live]) -> Option<(&'a Wan
 /// Without the Service nothing else is made: as long as another's is in the way, creating it is all there is to do, and
 /// [`claim`] says what the conflict means. What is being deleted is waited for, and everything else goes on.
 #[must_use]
-pub fn plan(session: &Session, wanted: &[Wanted], live: &[Live]) -> Plan {
+pub(crate) fn plan(session: &Session, wanted: &[Wanted], live: &[Live]) -> Plan {
     let mut plan = Plan::default();
     let service = wanted.iter().find(|wanted| wanted.kind == Kind::Service);
     if let Some((wanted, service)) = service.and_then(|wanted| Some((wanted, find(wanted, live)?)))
@@ -168,7 +168,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 
 /// Whose a Service is that is in the way of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub(crate) enum Claim {
     /// Its owner is this pod.
     Ours,
     /// Its owner is another pod, of this name and uid: whether that one lives has to be asked.
@@ -191,14 +191,14 @@ pub enum Claim {
 
 /// Whether this pod owns something of what is there.
 #[must_use]
-pub fn has_any(session: &Session, live: &[Live]) -> bool {
+pub(crate) fn has_any(session: &Session, live: &[Live]) -> bool {
     live.iter().any(|live| is_owned(&live.object, &session.uid))
 }
 
 /// Whether a session has the claim of its id. Only the Service of that name is one: anybody can label another with an id, and
 /// name a pod as its owner.
 #[must_use]
-pub fn has_claim(session: &Session, live: &[Live]) -> bool {
+pub(crate) fn has_claim(session: &Session, live: &[Live]) -> bool {
     let is_named = |live: &Live| session.id.as_ref().is_some_and(|id| live.name == name(id.as_str()));
     live.iter()
         .any(|live| live.kind == Kind::Service && is_named(live) && claim(&live.object, &session.uid) == Claim::Ours)
@@ -206,7 +206,7 @@ pub fn has_claim(session: &Session, live: &[Live]) -> bool {
 
 /// Whose this Service is, for the pod of that uid.
 #[must_use]
-pub fn claim(service: &Value, uid: &str) -> Claim {
+pub(crate) fn claim(service: &Value, uid: &str) -> Claim {
     if pods(service).any(|pod| pod["uid"] == uid) {
         return Claim::Ours;
     }

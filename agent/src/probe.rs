@@ -17,27 +17,26 @@ use cofferdam_model::policy::ProbeHost;
 
 use crate::desired::Proof;
 
-pub mod address;
-pub mod budget;
-pub mod flips;
-pub mod head;
-pub mod judge;
+pub(crate) mod address;
+pub(crate) mod budget;
+pub(crate) mod flips;
+pub(crate) mod head;
+pub(crate) mod judge;
 mod loops;
 mod names;
-pub mod pace;
-pub mod port;
+pub(crate) mod pace;
+pub(crate) mod port;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod tls;
-pub mod watch;
+pub(crate) mod tls;
+pub(crate) mod watch;
 
-pub use budget::Budget;
-pub use tls::Tls;
-pub use watch::{Aim, Prober, Record, Tell, Watch};
+pub(crate) use tls::Tls;
+pub(crate) use watch::{Aim, Prober, Record, Watch};
 
 /// What is known of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Observation {
+pub(crate) struct Observation {
     /// Whether it takes connections on the node; none while that is not known.
     pub listening: Option<Result<(), Closed>>,
     /// Whether its address works through the gateway; none while that is not known.
@@ -46,7 +45,7 @@ pub struct Observation {
 
 /// Why a port takes no connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub(crate) enum Closed {
     /// Nothing listens, or only on loopback.
     Refused,
     /// Nobody answers: a firewall, or a pod that hangs.
@@ -57,7 +56,7 @@ pub enum Closed {
 
 /// Why an address does not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The gateway takes no connection, or answers nothing. How, in words that follow "the gateway".
     NoAnswer(&'static str),
     /// Something answers, with this status, that is not the session's route.
@@ -72,7 +71,7 @@ pub enum Failure {
 
 /// What is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A port, on the node.
     Port,
     /// An address, through the gateway.
@@ -81,7 +80,7 @@ pub enum Kind {
 
 /// What became of a probe, for those who count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It is reached.
     Ok,
     /// No connection is taken.
@@ -104,7 +103,7 @@ pub enum Outcome {
 
 /// Where and how an address is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     /// Where the gateway takes connections; none while that is not known.
     pub via: Option<Via>,
     /// How to speak to it; none for plain text.
@@ -119,7 +118,7 @@ pub struct Target {
 
 /// Where connections are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Via {
+pub(crate) struct Via {
     /// By number or by name; a name is looked up every few seconds.
     pub host: ProbeHost,
     /// The port.
@@ -135,7 +134,7 @@ impl From<SocketAddr> for Via {
 impl Kind {
     /// As a metric's label.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Port => "port",
             Self::Address => "address",
@@ -145,7 +144,7 @@ impl Kind {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Ok,
         Self::Refused,
         Self::TimedOut,
@@ -159,7 +158,7 @@ impl Outcome {
 
     /// As a metric's label.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Refused => "refused",

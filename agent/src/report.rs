@@ -17,11 +17,11 @@ mod endpoints;
 mod patch;
 
 use cause::Cause;
-pub use patch::{changed, patch, time};
+pub(crate) use patch::{changed, patch, time};
 
 /// All that is known about a session.
 #[derive(Debug)]
-pub struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     /// The pod.
     pub session: &'a Session,
     /// The policy's routing.
@@ -39,7 +39,7 @@ pub struct Facts<'a> {
 /// What keeps a session from being published as it ought to be, beside what the pod itself says. With one, no address is
 /// told to work: a proof shows whose the route is, and not where the Service behind it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hindrance {
+pub(crate) enum Hindrance {
     /// Another live pod has the id.
     HostTaken {
         /// Which.
@@ -64,7 +64,7 @@ pub enum Hindrance {
 
 /// What is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// The four conditions, in a fixed order.
     pub conditions: Vec<Condition>,
     /// What the annotation says.
@@ -73,7 +73,7 @@ pub struct Report {
 
 /// What is told of one condition; its status is that of its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub(crate) struct Condition {
     /// Which.
     pub type_: ConditionType,
     /// Why it holds, or does not.
@@ -84,7 +84,7 @@ pub struct Condition {
 
 /// What the facts come to.
 #[must_use]
-pub fn report(facts: &Facts<'_>) -> Report {
+pub(crate) fn report(facts: &Facts<'_>) -> Report {
     let conditions = ConditionType::ALL.iter().map(|type_| condition(facts, *type_)).collect();
     Report { conditions, endpoints: endpoints::endpoints(facts) }
 }

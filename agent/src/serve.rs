@@ -60,7 +60,7 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     config.log();
     let registry = Registry::new("cofferdam_agent", env!("CARGO_PKG_VERSION"))?;
     let metrics = Metrics::register(registry.registry(), config.policy.digest(), config.per_session_metrics)?;
-    let prober = Prober::new(config.probes_per_second, metrics.probes(registry.registry(), config.probes_per_second)?);
+    let prober = Prober::new(config.probes_per_second, Metrics::probes(registry.registry(), config.probes_per_second)?);
     let elected_metrics = elected::Metrics::register(registry.registry(), metrics.watches.clone())?;
     let counts = Counts::register(registry.registry())?;
     let client =

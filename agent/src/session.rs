@@ -8,11 +8,11 @@ use cofferdam_model::session::SessionId;
 
 mod read;
 
-pub use read::version;
+pub(crate) use read::version;
 
 /// What the namespace of a pod makes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Membership {
+pub(crate) enum Membership {
     /// Every pod in it has to be a session.
     Enforced,
     /// A pod in it is a session by its label.
@@ -26,7 +26,7 @@ pub enum Membership {
 impl Membership {
     /// By the label `cofferdam.dev/sessions` of the namespace.
     #[must_use]
-    pub fn of_label(label: Option<&str>) -> Self {
+    pub(crate) fn of_label(label: Option<&str>) -> Self {
         match label {
             Some("enforced") => Self::Enforced,
             Some("warn") => Self::Exempt,
@@ -37,7 +37,7 @@ impl Membership {
 
 /// A session, and what is only of use while it starts or ends.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The session.
     pub session: Session,
     /// Who makes pods like it: its controller's uid, or its namespace.
@@ -50,7 +50,7 @@ pub struct Seen {
 
 /// How far a pod's start or end is. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// When it was created.
     pub created: Option<i64>,
     /// When it got its node.
@@ -65,7 +65,7 @@ pub struct Progress {
 
 /// A pod that is a session, or has to be one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub(crate) struct Session {
     /// Its namespace.
     pub namespace: String,
     /// The pod's name.
@@ -95,14 +95,14 @@ pub struct Session {
 impl Session {
     /// Whether anything of it may be published: one that slipped through never is.
     #[must_use]
-    pub fn is_publishable(&self) -> bool {
+    pub(crate) fn is_publishable(&self) -> bool {
         self.phase.is_live() && self.findings.is_empty() && self.id.is_some() && self.address.is_some()
     }
 }
 
 /// How far a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// No container of the pod's own runs yet.
     Starting,
     /// Its containers run.
@@ -118,14 +118,14 @@ pub enum Phase {
 impl Phase {
     /// Whether its objects serve, as soon as it has an address.
     #[must_use]
-    pub fn is_live(self) -> bool {
+    pub(crate) fn is_live(self) -> bool {
         matches!(self, Self::Starting | Self::Running)
     }
 }
 
 /// What was last written about a pod, as it stands in its status and annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub(crate) struct Told {
     /// Our conditions, in the order of the status.
     pub conditions: Vec<Condition>,
     /// The annotation `cofferdam.dev/endpoints`.
@@ -134,7 +134,7 @@ pub struct Told {
 
 /// A condition of a pod, without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub(crate) struct Condition {
     /// Its type, such as `cofferdam.dev/RouteReachable`.
     pub type_: String,
     /// `True`, `False` or `Unknown`.

@@ -12,7 +12,7 @@ mod listener;
 
 /// What is known of one port's route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Nothing yet, or nothing of the current generation. What is waited for, in a sentence.
     Pending(String),
     /// Nothing is known, since it could not be read. What, in a sentence.
@@ -33,7 +33,7 @@ pub enum Verdict {
 
 /// What the status of a route is judged by.
 #[derive(Clone, Copy, Debug)]
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     /// The route or Ingress, if it is there.
     pub route: Option<&'a Value>,
     /// The Gateway that is its parent, as far as it could be read.
@@ -46,7 +46,7 @@ pub struct Evidence<'a> {
 
 /// An object that may be there.
 #[derive(Clone, Copy, Debug)]
-pub enum Known<'a> {
+pub(crate) enum Known<'a> {
     /// It is.
     There(&'a Value),
     /// It is not.
@@ -57,7 +57,7 @@ pub enum Known<'a> {
 
 /// Judges a route. Never final: it is asked again whenever a part of the evidence changes.
 #[must_use]
-pub fn verdict(layer: &Layer, evidence: Evidence<'_>) -> Verdict {
+pub(crate) fn verdict(layer: &Layer, evidence: Evidence<'_>) -> Verdict {
     let is_weak = matches!(layer, Layer::Ingress { .. });
     let finding = match (layer, evidence.route) {
         (Layer::Off, _) => Finding::Waiting { told: "Routing is off.".to_owned(), overdue: None },

@@ -18,8 +18,8 @@ use crate::metrics::Watching;
 mod collected;
 mod lookout;
 
-pub use collected::Collected;
-pub use lookout::{Lookout, Picture};
+pub(crate) use collected::Collected;
+pub(crate) use lookout::{Lookout, Picture};
 
 /// The API server ends a watch after so many seconds, and the next goes on where it ended.
 const WATCH_SECONDS: u32 = 240;
@@ -36,7 +36,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What is told of the objects.
 #[derive(Debug)]
-pub enum Change {
+pub(crate) enum Change {
     /// A list begins.
     Begun,
     /// An object is there, or has changed.
@@ -51,7 +51,7 @@ pub enum Change {
 }
 
 /// Lists and watches until it is dropped, which `watching` counts. `relist` begins anew, for whoever reads the objects differently now.
-pub async fn follow(
+pub(crate) async fn follow(
     cluster: Cluster,
     resource: Resource,
     selection: Selection,

@@ -31,7 +31,7 @@ mod telling;
 #[cfg(test)]
 mod testing;
 
-pub use deletions::Deletions;
+pub(crate) use deletions::Deletions;
 use ending::Now;
 
 /// Sessions that are worked on at the same time; each has a few requests on its way.
@@ -39,7 +39,7 @@ const AT_ONCE: usize = 32;
 
 /// What all sessions share.
 #[derive(Clone)]
-pub struct Crew {
+pub(crate) struct Crew {
     /// What is known.
     pub world: Arc<World>,
     /// The API server.
@@ -62,7 +62,7 @@ pub struct Crew {
 impl Crew {
     /// Of these. Nothing new is begun once `stop` drains.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         world: Arc<World>,
         cluster: Cluster,
         metrics: Metrics,
@@ -77,13 +77,13 @@ impl Crew {
 
     /// Waits, once the agent was asked to stop, until what had begun is done: a write that is on its way may have been taken,
     /// and its answer is worth having.
-    pub async fn finished(&self) {
+    pub(crate) async fn finished(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
     /// Works on the pod of that uid until it is gone. Work that panics begins anew: one session must not end the others.
-    pub fn begin(&self, uid: String, wake: Arc<Notify>) {
+    pub(crate) fn begin(&self, uid: String, wake: Arc<Notify>) {
         let crew = self.clone();
         self.tasks.spawn(async move {
             loop {

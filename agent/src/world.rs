@@ -18,13 +18,13 @@ mod start;
 mod told;
 
 use kept::Kept;
-pub use start::Start;
-pub use told::Moment;
+pub(crate) use start::Start;
+pub(crate) use told::Moment;
 use told::Told;
 
 /// Shared by all that read and write it.
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     state: Mutex<State>,
     are_pods_known: watch::Sender<bool>,
     /// What routes stand on.
@@ -63,7 +63,7 @@ struct Known {
 
 /// All that is known of one session at a moment.
 #[derive(Debug)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// The pod.
     pub seen: Arc<Seen>,
     /// How its start began.
@@ -87,7 +87,7 @@ pub struct Snapshot {
 impl World {
     /// Nothing is known yet.
     #[must_use]
-    pub fn new(ground: Ground) -> Self {
+    pub(crate) fn new(ground: Ground) -> Self {
         Self {
             state: Mutex::default(),
             are_pods_known: watch::Sender::new(false),
@@ -97,7 +97,7 @@ impl World {
 
     /// All that is known of the pod of that uid; nothing once it is gone.
     #[must_use]
-    pub fn snapshot(&self, uid: &str) -> Option<Snapshot> {
+    pub(crate) fn snapshot(&self, uid: &str) -> Option<Snapshot> {
         let state = self.state();
         let known = state.sessions.get(uid)?;
         let (seen, start, wake) = (Arc::clone(&known.seen), known.start, Arc::clone(&known.wake));
@@ -125,12 +125,12 @@ impl World {
 
     /// Whether the pod of that uid is known, and live.
     #[must_use]
-    pub fn is_live(&self, uid: &str) -> Option<bool> {
+    pub(crate) fn is_live(&self, uid: &str) -> Option<bool> {
         self.state().sessions.get(uid).map(|known| known.seen.session.phase.is_live())
     }
 
     /// A pod is there, or has changed. What wakes its work, if the pod was not known.
-    pub fn pod(&self, seen: Seen) -> Option<Arc<Notify>> {
+    pub(crate) fn pod(&self, seen: Seen) -> Option<Arc<Notify>> {
         let mut state = self.state();
         let round = state.told.now();
         let uid = seen.session.uid.clone();
@@ -159,17 +159,17 @@ impl World {
     }
 
     /// A pod is gone, or no session any more. Its work wakes and finds that out; who waits for its id does too.
-    pub fn pod_gone(&self, uid: &str) {
+    pub(crate) fn pod_gone(&self, uid: &str) {
         self.state().forget(uid);
     }
 
     /// A list of pods begins.
-    pub fn pods_begin(&self) -> Moment {
+    pub(crate) fn pods_begin(&self) -> Moment {
         self.begin()
     }
 
     /// A list of pods, which began at `round`, is over: what it did not show is gone (case B109).
-    pub fn pods_listed(&self, round: Moment) {
+    pub(crate) fn pods_listed(&self, round: Moment) {
         let mut state = self.state();
         let missing: Vec<String> =
             state.sessions.iter().filter(|(_, known)| known.round < round).map(|(uid, _)| uid.clone()).collect();
@@ -181,13 +181,13 @@ impl World {
     }
 
     /// Waits until all pods that were there are known: before, of their objects only an outline would be kept.
-    pub async fn pods_known(&self) {
+    pub(crate) async fn pods_known(&self) {
         // The other end is here, and so never gone.
         let _ = self.are_pods_known.subscribe().wait_for(|known| *known).await;
     }
 
     /// An object of ours is there, or has changed, as a watch tells.
-    pub fn object(&self, kind: Kind, object: &Value) {
+    pub(crate) fn object(&self, kind: Kind, object: &Value) {
         let Some((id, name)) = identity(kind, object) else { return };
         let mut state = self.state();
         let round = state.told.now();
@@ -196,13 +196,13 @@ impl World {
 
     /// Now, for the answer to a write that begins.
     #[must_use]
-    pub fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self) -> Moment {
         self.state().told.now()
     }
 
     /// The answer to a write of ours that began then, mostly before the watch tells of it. An answer may be late: the object may
     /// be gone again, and no watch would ever tell so once more.
-    pub fn answer(&self, kind: Kind, object: &Value, begun: Moment) {
+    pub(crate) fn answer(&self, kind: Kind, object: &Value, begun: Moment) {
         let Some((id, name)) = identity(kind, object) else { return };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let mut state = self.state();
@@ -215,7 +215,7 @@ impl World {
     }
 
     /// An object of ours is gone.
-    pub fn object_gone(&self, kind: Kind, object: &Value) {
+    pub(crate) fn object_gone(&self, kind: Kind, object: &Value) {
         let Some((id, name)) = identity(kind, object) else { return };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let mut state = self.state();
@@ -233,7 +233,7 @@ impl World {
     }
 
     /// A list of objects of a kind begins.
-    pub fn objects_begin(&self) -> Moment {
+    pub(crate) fn objects_begin(&self) -> Moment {
         self.begin()
     }
 
@@ -243,7 +243,7 @@ impl World {
     }
 
     /// A list of objects of a kind, which began at `round`, is over: what it did not show is gone (case B109).
-    pub fn objects_listed(&self, kind: Kind, round: Moment) {
+    pub(crate) fn objects_listed(&self, kind: Kind, round: Moment) {
         let mut state = self.state();
         let mut touched = Vec::new();
         for (id, objects) in &mut state.objects {
@@ -262,12 +262,12 @@ impl World {
     }
 
     /// `HTTPRoutes` are watched at this version of Gateway API.
-    pub fn routes_watched(&self, version: &str) {
+    pub(crate) fn routes_watched(&self, version: &str) {
         self.state().route_version = Some(version.into());
     }
 
     /// Whether objects of a kind can be read now.
-    pub fn readable(&self, kind: Kind, is_readable: bool) {
+    pub(crate) fn readable(&self, kind: Kind, is_readable: bool) {
         let mut state = self.state();
         let changed = if is_readable { state.unreadable.remove(&kind) } else { state.unreadable.insert(kind) };
         if changed {
@@ -276,12 +276,12 @@ impl World {
     }
 
     /// Objects of a kind are not waited for: there is no such kind, or no right to read it.
-    pub fn refused(&self, kind: Kind) {
+    pub(crate) fn refused(&self, kind: Kind) {
         self.state().asked(kind);
     }
 
     /// Whether a namespace has the `NetworkPolicy` of sessions.
-    pub fn protected(&self, namespace: &str, is_protected: bool) {
+    pub(crate) fn protected(&self, namespace: &str, is_protected: bool) {
         let mut state = self.state();
         let changed =
             if is_protected { state.protected.insert(namespace.to_owned()) } else { state.protected.remove(namespace) };
@@ -291,7 +291,7 @@ impl World {
     }
 
     /// Whether the node is lost.
-    pub fn node_lost(&self, is_lost: bool) {
+    pub(crate) fn node_lost(&self, is_lost: bool) {
         let mut state = self.state();
         if std::mem::replace(&mut state.is_node_lost, is_lost) != is_lost {
             state.wake_everyone();
@@ -299,7 +299,7 @@ impl World {
     }
 
     /// Everything has to be looked at again.
-    pub fn wake_everyone(&self) {
+    pub(crate) fn wake_everyone(&self) {
         self.state().wake_everyone();
     }
 

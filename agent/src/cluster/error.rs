@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What kept a request from success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub(crate) enum Class {
     /// The API server takes no connection, or breaks one off.
     Unreachable,
     /// It does not answer in time.
@@ -37,7 +37,7 @@ pub enum Class {
 
 impl Class {
     /// Each of them.
-    pub const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Unreachable,
         Self::Timeout,
         Self::Throttled,
@@ -57,20 +57,20 @@ impl Class {
     /// Whether it is an answer to the question what there is: no such kind, or no right to it. That is so until somebody
     /// changes it; whatever else fails says nothing.
     #[must_use]
-    pub fn is_conclusive(self) -> bool {
+    pub(crate) fn is_conclusive(self) -> bool {
         matches!(self, Self::Forbidden | Self::NotFound)
     }
 
     /// Whether the object was changed, deleted or made by somebody else meanwhile: for a write that holds for one version of
     /// it nothing is wrong then, and the next look shows what is to be done.
     #[must_use]
-    pub fn is_outdated(self) -> bool {
+    pub(crate) fn is_outdated(self) -> bool {
         matches!(self, Self::Conflict | Self::NotFound | Self::AlreadyExists)
     }
 
     /// As a metric's label.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
             Self::Timeout => "timeout",
@@ -91,7 +91,7 @@ impl Class {
 
     /// One sentence for the owner of a session; nothing in it comes from the cluster (lesson L04).
     #[must_use]
-    pub fn sentence(self) -> &'static str {
+    pub(crate) fn sentence(self) -> &'static str {
         match self {
             Self::Unreachable | Self::Timeout | Self::Server => "the API server does not answer; it is tried again",
             Self::Throttled => "the API server asks for fewer requests; it is tried again",
@@ -109,7 +109,7 @@ impl Class {
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub(crate) struct Failed {
     /// What kept it from success.
     pub class: Class,
     /// In the API server's or the library's words: for the log alone.
@@ -125,7 +125,7 @@ impl Failed {
 
     /// What an API server's `Status` says.
     #[must_use]
-    pub fn of_status(code: u16, reason: &str, message: &str) -> Self {
+    pub(crate) fn of_status(code: u16, reason: &str, message: &str) -> Self {
         let class = match (code, reason) {
             (401, _) => Class::Unauthenticated,
             (403, _) if message.contains("exceeded quota") || message.contains("failed quota") => Class::Quota,

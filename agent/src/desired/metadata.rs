@@ -43,7 +43,7 @@ impl Whose<'_> {
 /// The value of the label [`keys::NODE_HASH`]: 12 hex digits of the SHA-256 of a node's name, which may itself be too long
 /// for a label.
 #[must_use]
-pub fn node_hash(node: &str) -> String {
+pub(crate) fn node_hash(node: &str) -> String {
     let mut hash = String::new();
     for byte in Sha256::digest(node.as_bytes()).iter().take(HASH_BYTES) {
         // Writing to a string cannot fail.

@@ -8,11 +8,11 @@ use super::{Proof, Wanted};
 use crate::objects::{GATEWAY_GROUP, Kind, name, route_name};
 
 /// The request header by which a probe reaches the rule that proves who answers.
-pub const PROBE_HEADER: &str = "x-cofferdam-probe";
+pub(crate) const PROBE_HEADER: &str = "x-cofferdam-probe";
 
 /// The response header that only that rule sets. A program that sends back whatever headers it gets knows neither this name
 /// nor its value.
-pub const PROOF_HEADER: &str = "x-cofferdam-proof";
+pub(crate) const PROOF_HEADER: &str = "x-cofferdam-proof";
 
 /// The route of one port: hostnames belong to a whole route, so ports cannot share one (contract RTE-13). What a controller
 /// would fill in is written out, so that nobody else's value can stand there unnoticed.
@@ -60,7 +60,7 @@ pub(super) fn http_route(
 /// The proof that a live route holds, so that it stays while the route lives; none where it has none, or what stands there
 /// is none of ours.
 #[must_use]
-pub fn proof_of(route: &Value) -> Option<Proof> {
+pub(crate) fn proof_of(route: &Value) -> Option<Proof> {
     let rule = route["spec"]["rules"].as_array()?.iter().find(|rule| rule["filters"].is_array())?;
     let matched = rule["matches"].as_array()?.iter().find_map(|matched| header(&matched["headers"], PROBE_HEADER));
     let mut filters = rule["filters"].as_array()?.iter();

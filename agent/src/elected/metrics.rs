@@ -8,7 +8,7 @@ use crate::objects::Kind;
 
 /// The metrics of the elected agent; clones share them. Gauges are zero on every agent that is not elected.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     leader: IntGauge,
     lost_nodes: IntGauge,
     lost_node_brake: IntGauge,
@@ -20,7 +20,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Registers everything, at zero. Fails only if that was done before.
-    pub fn register(registry: &Registry, watches: Watches) -> prometheus::Result<Self> {
+    pub(crate) fn register(registry: &Registry, watches: Watches) -> prometheus::Result<Self> {
         let gauge = |name: &str, help: &str| -> prometheus::Result<IntGauge> {
             let gauge = IntGauge::new(name, help)?;
             registry.register(Box::new(gauge.clone()))?;

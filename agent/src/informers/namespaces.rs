@@ -12,7 +12,7 @@ use crate::watch::{Change, Collected};
 
 /// What the namespaces are to us, and which of them have pods on the node that are no sessions now.
 #[derive(Debug)]
-pub struct Namespaces {
+pub(crate) struct Namespaces {
     known: Mutex<Collected<Membership>>,
     passed_by: Mutex<HashMap<String, HashSet<String>>>,
     exempt: Vec<String>,
@@ -24,7 +24,7 @@ impl Namespaces {
     /// Those of a cluster, Cofferdam itself being in `system`. With `only`, of which every pod is a session, the label of
     /// no namespace can be read.
     #[must_use]
-    pub fn new(system: &str, only: Option<&str>) -> Self {
+    pub(crate) fn new(system: &str, only: Option<&str>) -> Self {
         Self {
             known: Mutex::default(),
             passed_by: Mutex::default(),
@@ -35,7 +35,7 @@ impl Namespaces {
 
     /// What a namespace is to us.
     #[must_use]
-    pub fn of(&self, namespace: &str) -> Membership {
+    pub(crate) fn of(&self, namespace: &str) -> Membership {
         if self.is_exempt(namespace) {
             return Membership::Exempt;
         }

@@ -8,7 +8,7 @@ use prometheus::{IntGaugeVec, Opts, Registry};
 
 /// What a session is to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionState {
+pub(crate) enum SessionState {
     /// Its objects are there.
     Published,
     /// They are not, or not yet.
@@ -34,7 +34,7 @@ impl SessionState {
 
 /// What one port counts for, by gauge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortState {
+pub(crate) struct PortState {
     route: Option<&'static str>,
     listening: Option<&'static str>,
     address: Option<(&'static str, &'static str)>,
@@ -43,7 +43,7 @@ pub struct PortState {
 impl PortState {
     /// Of what is told about the port.
     #[must_use]
-    pub fn of(endpoint: &Endpoint) -> Self {
+    pub(crate) fn of(endpoint: &Endpoint) -> Self {
         Self {
             route: endpoint.route.as_ref().map(|route| match route.state {
                 RouteState::Pending => "pending",
@@ -140,7 +140,7 @@ impl Gauges {
 
 /// One session's part in the gauges. Dropped, it is taken out.
 #[derive(Debug)]
-pub struct Tally {
+pub(crate) struct Tally {
     gauges: Arc<Gauges>,
     session: Option<SessionState>,
     ports: BTreeMap<u16, PortState>,
@@ -154,7 +154,7 @@ impl Tally {
     }
 
     /// The session is this now, its ports are these. `namespace` and `id` name its own series.
-    pub fn set(&mut self, session: SessionState, ports: BTreeMap<u16, PortState>, namespace: &str, id: &str) {
+    pub(crate) fn set(&mut self, session: SessionState, ports: BTreeMap<u16, PortState>, namespace: &str, id: &str) {
         if self.session == Some(session) && self.ports == ports {
             return;
         }

@@ -47,7 +47,7 @@ const OWNERS: &str = "ownerReferences";
 
 /// An object as it was read: whole, or in outline where it is large.
 #[derive(Clone, Debug)]
-pub struct Bounded(pub Value);
+pub(crate) struct Bounded(pub Value);
 
 impl<'de> Deserialize<'de> for Bounded {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Bounded {
 
 /// Whose an object is, which one, and whether it is being deleted. It has no specification, and so is never what is wanted.
 #[must_use]
-pub fn outline(object: &Value) -> Value {
+pub(crate) fn outline(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut kept = Map::new();
     for key in READ.into_iter().filter(|key| metadata[key].is_string()) {

@@ -11,7 +11,7 @@ use crate::session::Session;
 /// What is judged of `live` while nobody can tell the routing layer: all but the routes of `ports`, which people are using. An
 /// Ingress stays as long as one port has use for it: a port that the Service has no more is gone for it too.
 #[must_use]
-pub fn without_layer(session: &Session, ports: &Ports, live: &[Live]) -> Vec<Live> {
+pub(crate) fn without_layer(session: &Session, ports: &Ports, live: &[Live]) -> Vec<Live> {
     let Some(id) = session.id.as_ref().filter(|_| session.is_publishable()) else { return live.to_vec() };
     let is_asked_for = |live: &&Live| match live.kind {
         Kind::Service | Kind::EndpointSlice => false,
@@ -24,7 +24,7 @@ pub fn without_layer(session: &Session, ports: &Ports, live: &[Live]) -> Vec<Liv
 /// What is wanted, and what is judged for that, while the node is lost: what is wanted no more goes, and nothing is published
 /// that the elected agent would have to take away. An endpoint that leads to an address which the pod has not any more goes too.
 #[must_use]
-pub fn while_lost(session: &Session, wanted: &[Wanted], live: &[Live]) -> (Vec<Wanted>, Vec<Live>) {
+pub(crate) fn while_lost(session: &Session, wanted: &[Wanted], live: &[Live]) -> (Vec<Wanted>, Vec<Live>) {
     let astray = wanted.iter().filter(|wanted| wanted.kind == Kind::EndpointSlice && has_claim(session, live));
     let astray: Vec<Wanted> = astray.filter_map(|wanted| emptied(wanted, &find(wanted, live)?.object)).collect();
     let is_in =

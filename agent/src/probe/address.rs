@@ -12,7 +12,7 @@ use crate::probe::{Failure, Outcome, Target, Via};
 
 /// What became of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probed {
+pub(crate) struct Probed {
     /// Whether the address works; none where nothing could be asked, which says nothing about it.
     pub verdict: Option<Result<Identity, Failure>>,
     /// For those who count.
@@ -21,7 +21,7 @@ pub struct Probed {
 
 /// Asks for the address of `target` and, where that tells more, for a host that nobody has and `pod` itself, each answer
 /// for at most `within`.
-pub async fn probe(target: &Target, pod: SocketAddr, within: Duration) -> Probed {
+pub(crate) async fn probe(target: &Target, pod: SocketAddr, within: Duration) -> Probed {
     let Some(via) = &target.via else {
         return Probed { verdict: Some(Err(Failure::NoProbeAddress)), outcome: Outcome::Other };
     };

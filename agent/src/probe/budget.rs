@@ -42,7 +42,7 @@ const PROMPT: Duration = Duration::from_millis(250);
 
 /// Hands out turns; see the module.
 #[derive(Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     limit: u32,
     questions: AtomicU32,
     bucket: Mutex<Bucket>,
@@ -55,7 +55,7 @@ pub struct Budget {
 
 /// With whom a probe shares its places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub(crate) enum Lane {
     /// What is about to become reachable.
     New,
     /// What is looked after.
@@ -73,7 +73,7 @@ enum Urgency {
 
 /// The right to make one probe, while it is held.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     place: Option<SemaphorePermit<'a>>,
     /// Where it goes on when it takes long; none for one that is there.
     silent: Option<&'a Semaphore>,
@@ -84,7 +84,7 @@ pub struct Turn<'a> {
 impl Turn<'_> {
     /// Makes the probe. None for one that took so long that others needed its place: it has told nothing, and has its turn
     /// in [`Lane::Silent`].
-    pub async fn make<T>(mut self, probe: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn make<T>(mut self, probe: impl Future<Output = T>) -> Option<T> {
         let mut probe = pin!(probe);
         if let Some(silent) = self.silent {
             if let Ok(answer) = timeout(PROMPT, &mut probe).await {
@@ -99,7 +99,7 @@ impl Turn<'_> {
 impl Budget {
     /// Of so many questions a second, and one at least.
     #[must_use]
-    pub fn new(limit: u32) -> Self {
+    pub(crate) fn new(limit: u32) -> Self {
         let limit = limit.max(1);
         Self {
             limit,
@@ -112,28 +112,22 @@ impl Budget {
         }
     }
 
-    /// Questions a second.
-    #[must_use]
-    pub fn limit(&self) -> u32 {
-        self.limit
-    }
-
     /// How often steady probes are repeated; see the module.
     #[must_use]
-    pub fn interval(&self) -> Duration {
+    pub(crate) fn interval(&self) -> Duration {
         let questions = f64::from(self.questions.load(Ordering::Relaxed));
         STEADY.max(Duration::from_secs_f64(questions / (STEADY_SHARE * f64::from(self.limit))))
     }
 
     /// From now on so many more questions are repeated, until the answer is dropped.
     #[must_use]
-    pub fn enlist(&self, questions: u32) -> Enlisted<'_> {
+    pub(crate) fn enlist(&self, questions: u32) -> Enlisted<'_> {
         self.questions.fetch_add(questions, Ordering::Relaxed);
         Enlisted { count: &self.questions, by: questions }
     }
 
     /// Waits for the right to make one probe that asks so many questions, two at most.
-    pub async fn turn(&self, kind: Kind, lane: Lane, questions: u32) -> Turn<'_> {
+    pub(crate) async fn turn(&self, kind: Kind, lane: Lane, questions: u32) -> Turn<'_> {
         let begun = Instant::now();
         let places = match kind {
             Kind::Port => &self.ports,
@@ -171,7 +165,7 @@ impl Lane {
 
 /// Counts until it is dropped, which is also when a probe that waits is given up.
 #[derive(Debug)]
-pub struct Enlisted<'a> {
+pub(crate) struct Enlisted<'a> {
     count: &'a AtomicU32,
     by: u32,
 }

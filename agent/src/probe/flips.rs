@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a program may take to begin (contract row RCH-02): failures before that are no verdict.
-pub const GRACE: Duration = Duration::from_secs(30);
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
 /// A verdict, and what leads to the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flips<T, E> {
+pub(crate) struct Flips<T, E> {
     verdict: Option<Result<T, E>>,
     first: Option<Instant>,
     /// Failures since the last success.
@@ -20,12 +20,12 @@ pub struct Flips<T, E> {
 
 impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
     /// Begins with what is known already; with none where nothing is.
-    pub fn new(verdict: Option<Result<T, E>>) -> Self {
+    pub(crate) fn new(verdict: Option<Result<T, E>>) -> Self {
         Self { verdict, first: None, failed: 0, last: None }
     }
 
     /// The verdict; none before there is one.
-    pub fn verdict(&self) -> Option<&Result<T, E>> {
+    pub(crate) fn verdict(&self) -> Option<&Result<T, E>> {
         self.verdict.as_ref()
     }
 
@@ -34,7 +34,7 @@ impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
     /// One success makes it good. `failures` failures in a row make it bad, the first time only once [`GRACE`] is over;
     /// the last of them is the reason, and stays it until another one came as often in a row, so that reasons that take
     /// turns are not told again and again.
-    pub fn saw(&mut self, now: Instant, failures: u32, result: Result<T, E>) -> bool {
+    pub(crate) fn saw(&mut self, now: Instant, failures: u32, result: Result<T, E>) -> bool {
         let first = *self.first.get_or_insert(now);
         let Err(error) = result else {
             self.failed = 0;

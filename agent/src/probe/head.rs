@@ -22,14 +22,14 @@ use crate::probe::port::{self, Dial};
 use crate::probe::{Closed, Tls, Via, names, tls};
 
 /// How long an answer may take, everything included.
-pub const WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const WITHIN: Duration = Duration::from_secs(2);
 
 /// The most that a head may take; what is longer is not read.
 const HEAD_BYTES: usize = 16 * 1024;
 
 /// Whom to ask for what.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub(crate) struct Question<'a> {
     /// Who is asked.
     pub via: &'a Via,
     /// How to speak to it; none for plain text.
@@ -42,7 +42,7 @@ pub struct Question<'a> {
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The status.
     pub status: u16,
     /// Whether the proof that was asked for is there, once.
@@ -53,7 +53,7 @@ pub struct Answer {
 
 /// What tells an answer from another one, beside its status. No header that differs from answer to answer is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Looks {
+pub(crate) struct Looks {
     server: Option<HeaderValue>,
     content_type: Option<HeaderValue>,
     content_length: Option<HeaderValue>,
@@ -71,7 +71,7 @@ impl Looks {
 impl Answer {
     /// The same, without the length of its body.
     #[must_use]
-    pub fn without_length(mut self) -> Self {
+    pub(crate) fn without_length(mut self) -> Self {
         self.looks.content_length = None;
         self
     }
@@ -79,7 +79,7 @@ impl Answer {
 
 /// Why nothing came back that could be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub(crate) enum Unanswered {
     /// No connection.
     Connect(Closed),
     /// Nobody knows the name.
@@ -99,7 +99,7 @@ pub enum Unanswered {
 }
 
 /// Asks, and waits for the head of the answer until `within` is over.
-pub async fn ask(question: &Question<'_>, within: Duration) -> Result<Answer, Unanswered> {
+pub(crate) async fn ask(question: &Question<'_>, within: Duration) -> Result<Answer, Unanswered> {
     let deadline = Instant::now() + within;
     let tls = question.tls.map(Tls::config).transpose().map_err(Unanswered::Tls)?;
     let addresses = timeout_at(deadline, resolve(question.via)).await.map_err(|_| Unanswered::Unresolved)?;

@@ -16,7 +16,7 @@ use crate::probe::{Closed, Failure, Outcome};
 
 /// What was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub(crate) struct Heard {
     /// For the session's host.
     pub session: Result<Answer, Unanswered>,
     /// For a host that nobody has, at the same time; asked for only where there is no proof.
@@ -27,13 +27,13 @@ pub struct Heard {
 
 /// Whether the pod has to be asked before the answer for the session's host can be judged.
 #[must_use]
-pub fn asks_pod(session: &Result<Answer, Unanswered>, has_proof: bool) -> bool {
+pub(crate) fn asks_pod(session: &Result<Answer, Unanswered>, has_proof: bool) -> bool {
     session.as_ref().is_ok_and(|answer| is_server_error(answer) && (answer.proved || !has_proof))
 }
 
 /// Whether the address works; none where nothing could be asked, which is no answer of anybody.
 #[must_use]
-pub fn judge(heard: &Heard) -> Option<Result<Identity, Failure>> {
+pub(crate) fn judge(heard: &Heard) -> Option<Result<Identity, Failure>> {
     let answer = match &heard.session {
         Ok(answer) => answer,
         Err(unanswered) => return failure(*unanswered).map(Err),
@@ -56,7 +56,7 @@ pub fn judge(heard: &Heard) -> Option<Result<Identity, Failure>> {
 
 /// What became of the probe that was judged so.
 #[must_use]
-pub fn outcome(heard: &Heard, verdict: Option<&Result<Identity, Failure>>) -> Outcome {
+pub(crate) fn outcome(heard: &Heard, verdict: Option<&Result<Identity, Failure>>) -> Outcome {
     let Some(verdict) = verdict else { return Outcome::Other };
     let Err(failure) = verdict else { return Outcome::Ok };
     match failure {

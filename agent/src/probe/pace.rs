@@ -5,16 +5,16 @@ use std::time::Duration;
 /// The first wait; each is twice the one before.
 const FIRST: Duration = Duration::from_millis(50);
 
-/// How often a probe is repeated that found what it hoped for, or has failed for long; [`crate::probe::Budget`] may make
+/// How often a probe is repeated that found what it hoped for, or has failed for long; [`Budget`](super::budget::Budget) may make
 /// it less often.
-pub const STEADY: Duration = Duration::from_secs(5);
+pub(crate) const STEADY: Duration = Duration::from_secs(5);
 
 /// A wait of [`STEADY`] or longer varies by so much of itself, so that probes that began together do not stay together.
 const JITTER: f64 = 0.2;
 
 /// How fast to probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub(crate) enum Pace {
     /// It is not reached, and may be any moment: so many failed since that was hoped for.
     Eager(u32),
     /// It was reached.
@@ -23,17 +23,17 @@ pub enum Pace {
 
 impl Pace {
     /// At once, and then soon again.
-    pub const NOW: Self = Self::Eager(0);
+    pub(crate) const NOW: Self = Self::Eager(0);
 
     /// The pace of the first probe, where this is known already.
     #[must_use]
-    pub fn beginning<T, E>(known: Option<&Result<T, E>>) -> Self {
+    pub(crate) fn beginning<T, E>(known: Option<&Result<T, E>>) -> Self {
         if known.is_some_and(Result::is_ok) { Self::Steady } else { Self::NOW }
     }
 
     /// The pace after a probe. `flipped` is whether it changed the verdict.
     #[must_use]
-    pub fn after(self, succeeded: bool, flipped: bool) -> Self {
+    pub(crate) fn after(self, succeeded: bool, flipped: bool) -> Self {
         match self {
             _ if succeeded => Self::Steady,
             Self::Steady if !flipped => Self::Steady,
@@ -44,7 +44,7 @@ impl Pace {
 
     /// The pace of a probe that is made at once, since something happened that it may depend on.
     #[must_use]
-    pub fn hurried(self) -> Self {
+    pub(crate) fn hurried(self) -> Self {
         match self {
             Self::Eager(_) => Self::NOW,
             Self::Steady => Self::Steady,
@@ -54,7 +54,7 @@ impl Pace {
     /// How long to wait before the next probe. `steady` is how often steady ones are repeated, and the longest wait;
     /// `random` is between 0 and 1.
     #[must_use]
-    pub fn wait(self, steady: Duration, random: f64) -> Duration {
+    pub(crate) fn wait(self, steady: Duration, random: f64) -> Duration {
         match self.doubled().filter(|wait| *wait < steady) {
             Some(wait) => wait,
             None => steady.mul_f64(1.0 + JITTER * (2.0 * random - 1.0)),
@@ -63,7 +63,7 @@ impl Pace {
 
     /// Whether others may go first: it was probed long enough to know that nothing is about to happen.
     #[must_use]
-    pub fn can_wait(self) -> bool {
+    pub(crate) fn can_wait(self) -> bool {
         self.doubled().is_none_or(|wait| wait >= STEADY)
     }
 

@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use crate::probe::Closed;
 
 /// How long a pod on this node may take to answer (contract row RCH-02).
-pub const WITHIN: Duration = Duration::from_secs(1);
+pub(crate) const WITHIN: Duration = Duration::from_secs(1);
 
 /// What an attempt to connect came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dial {
+pub(crate) enum Dial {
     /// Something listens.
     Open,
     /// Nothing does, or nobody answers.
@@ -25,7 +25,7 @@ pub enum Dial {
 }
 
 /// Connects, and closes at once. The address is a number all the way: nothing is put together from text.
-pub async fn dial(address: SocketAddr, within: Duration) -> Dial {
+pub(crate) async fn dial(address: SocketAddr, within: Duration) -> Dial {
     match timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(mut stream)) => {
             // The program sees an ordinary end of stream. That it is gone already is no business of ours.

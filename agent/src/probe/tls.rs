@@ -17,14 +17,14 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, DigitallySignedSt
 /// browsers take the certificate is claimed by nobody. With one, chain, dates and name are verified. With one that cannot be
 /// used no handshake comes about, which is found out as any other failure of an address is.
 #[derive(Clone, Debug)]
-pub struct Tls {
+pub(crate) struct Tls {
     config: Result<Arc<ClientConfig>, Arc<TlsError>>,
     ca_bundle: Option<Arc<str>>,
 }
 
 /// Why a CA bundle cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
+pub(crate) enum TlsError {
     /// It is not PEM.
     #[error("routing.probe.caBundle is not PEM")]
     Pem(#[source] pem::Error),
@@ -60,14 +60,14 @@ impl TlsError {
 impl Tls {
     /// Trusts what these PEM certificates have signed; without any, every certificate.
     #[must_use]
-    pub fn new(ca_bundle: Option<&str>) -> Self {
+    pub(crate) fn new(ca_bundle: Option<&str>) -> Self {
         let config = config(ca_bundle).map(Arc::new).map_err(Arc::new);
         Self { config, ca_bundle: ca_bundle.map(Arc::from) }
     }
 
     /// Why no handshake can come about; none where one can.
     #[must_use]
-    pub fn error(&self) -> Option<&TlsError> {
+    pub(crate) fn error(&self) -> Option<&TlsError> {
         self.config.as_ref().err().map(Arc::as_ref)
     }
 

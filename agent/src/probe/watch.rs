@@ -13,10 +13,10 @@ use crate::probe::loops::{Asked, Port};
 use crate::probe::{Kind, Observation, Outcome, Target};
 
 /// Is told what is known of a port now, each time that it is something else.
-pub type Tell = Arc<dyn Fn(u16, Observation) + Send + Sync>;
+pub(crate) type Tell = Arc<dyn Fn(u16, Observation) + Send + Sync>;
 
 /// Counts probes.
-pub trait Record: Send + Sync {
+pub(crate) trait Record: Send + Sync {
     /// A probe was made, with this outcome.
     fn probed(&self, kind: Kind, outcome: Outcome);
     /// A probe got its turn after so long; one of what gave no answer last time waits for its own kind, and is not told.
@@ -25,7 +25,7 @@ pub trait Record: Send + Sync {
 
 /// Makes the probes of all sessions within one budget. Clones share it.
 #[derive(Clone)]
-pub struct Prober {
+pub(crate) struct Prober {
     budget: Arc<Budget>,
     record: Arc<dyn Record>,
     /// Of one session one at a time that gave no answer last time, so that its ports do not wait before those of others.
@@ -34,7 +34,7 @@ pub struct Prober {
 
 /// What to probe of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Aim {
+pub(crate) struct Aim {
     /// The pod's address, with the port.
     pub pod: SocketAddr,
     /// The port's address, from when its route is applied.
@@ -45,7 +45,7 @@ pub struct Aim {
 }
 
 /// The probes of one session. They end when it is dropped; a last word may still be told meanwhile.
-pub struct Watch {
+pub(crate) struct Watch {
     prober: Prober,
     tell: Tell,
     ports: BTreeMap<u16, Watched>,
@@ -61,19 +61,19 @@ struct Watched {
 impl Prober {
     /// `limit` is the budget, in questions a second; see [`Budget`].
     #[must_use]
-    pub fn new(limit: u32, record: Arc<dyn Record>) -> Self {
+    pub(crate) fn new(limit: u32, record: Arc<dyn Record>) -> Self {
         Self { budget: Arc::new(Budget::new(limit)), record, silent: one() }
     }
 
     /// The budget of all probes.
     #[must_use]
-    pub fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
 
     /// For a session of which nothing is probed yet.
     #[must_use]
-    pub fn watch(&self, tell: Tell) -> Watch {
+    pub(crate) fn watch(&self, tell: Tell) -> Watch {
         Watch { prober: Self { silent: one(), ..self.clone() }, tell, ports: BTreeMap::new() }
     }
 
@@ -110,7 +110,7 @@ impl Watch {
     /// elsewhere keeps its verdict and is probed at once; one with another host or proof begins anew.
     ///
     /// Has to be called inside a tokio runtime.
-    pub fn update(&mut self, failures: u32, aims: &BTreeMap<u16, Aim>) {
+    pub(crate) fn update(&mut self, failures: u32, aims: &BTreeMap<u16, Aim>) {
         self.ports.retain(|number, watched| aims.get(number).is_some_and(|aim| aim.pod == watched.pod));
         for (number, aim) in aims {
             let asked = Asked { failures, address: aim.address.clone() };
@@ -126,7 +126,7 @@ impl Watch {
     }
 
     /// Probes an address at once that is not reached yet, since something happened that may have changed that.
-    pub fn hurry(&self, port: u16) {
+    pub(crate) fn hurry(&self, port: u16) {
         if let Some(watched) = self.ports.get(&port) {
             watched.port.hurry();
         }
@@ -134,7 +134,7 @@ impl Watch {
 
     /// What is known of each port.
     #[must_use]
-    pub fn seen(&self) -> BTreeMap<u16, Observation> {
+    pub(crate) fn seen(&self) -> BTreeMap<u16, Observation> {
         self.ports.iter().map(|(number, watched)| (*number, watched.port.seen())).collect()
     }
 

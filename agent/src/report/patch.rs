@@ -21,7 +21,7 @@ impl super::Condition {
 impl Report {
     /// What a pod says that was told this.
     #[must_use]
-    pub fn told(&self) -> Told {
+    pub(crate) fn told(&self) -> Told {
         let conditions = self.conditions.iter().map(super::Condition::words).collect();
         Told { conditions, endpoints: Some(self.endpoints.to_string()) }
     }
@@ -30,7 +30,7 @@ impl Report {
 /// The strategic merge patch of `pods/status` that makes `told` into `report`, `now` as of [`time`]; nothing where that
 /// would change nothing. A condition keeps its transition time unless its status changes: what a patch does not name stays.
 #[must_use]
-pub fn patch(told: &Told, report: &Report, now: &str) -> Option<Value> {
+pub(crate) fn patch(told: &Told, report: &Report, now: &str) -> Option<Value> {
     let conditions: Vec<Value> =
         report.conditions.iter().filter_map(|condition| changed(&told.conditions, condition, now)).collect();
     let mut patch = json!({});
@@ -47,7 +47,7 @@ pub fn patch(told: &Told, report: &Report, now: &str) -> Option<Value> {
 /// The entry of a strategic merge patch, which merges them by type, that makes what is `told` of a condition into this;
 /// nothing where it is so already. `now` as of [`time`].
 #[must_use]
-pub fn changed(told: &[Condition], condition: &super::Condition, now: &str) -> Option<Value> {
+pub(crate) fn changed(told: &[Condition], condition: &super::Condition, now: &str) -> Option<Value> {
     let condition = condition.words();
     let before = told.iter().find(|before| before.type_ == condition.type_);
     if before == Some(&condition) {
@@ -67,6 +67,6 @@ pub fn changed(told: &[Condition], condition: &super::Condition, now: &str) -> O
 
 /// A moment as a condition has it: RFC 3339 in UTC, to the second.
 #[must_use]
-pub fn time(moment: Timestamp) -> String {
+pub(crate) fn time(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -17,7 +17,7 @@ const OURS: &str = "cofferdam.dev/";
 impl Seen {
     /// What is kept of a pod in a namespace of that kind; nothing if it is no session and does not have to be one.
     #[must_use]
-    pub fn read(pod: &Value, membership: Membership, policy: &Policy) -> Option<Self> {
+    pub(crate) fn read(pod: &Value, membership: Membership, policy: &Policy) -> Option<Self> {
         let (metadata, status) = (&pod["metadata"], &pod["status"]);
         let label = metadata["labels"][keys::SESSION].as_str();
         let told = Told::read(pod);
@@ -63,7 +63,7 @@ impl Seen {
 
 /// The version of an object as a number, which versions are (KEP-5504); 0 for none, which is older than all.
 #[must_use]
-pub fn version(object: &Value) -> u64 {
+pub(crate) fn version(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
@@ -81,7 +81,7 @@ fn phase(pod: &Value, membership: Membership) -> Phase {
 impl Told {
     /// Reads it from a pod.
     #[must_use]
-    pub fn read(pod: &Value) -> Self {
+    pub(crate) fn read(pod: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let ours = list(&pod["status"]["conditions"])
             .filter(|condition| condition["type"].as_str().is_some_and(|type_| type_.starts_with(OURS)));

@@ -9,7 +9,7 @@ use super::Change;
 /// What is kept of each object, by a key. What was there stays until a list is over: what only seems missing meanwhile would
 /// be told, and what the list does not show is gone then (case B109).
 #[derive(Debug)]
-pub struct Collected<T> {
+pub(crate) struct Collected<T> {
     now: Option<BTreeMap<String, T>>,
     next: Option<BTreeMap<String, T>>,
 }
@@ -23,13 +23,17 @@ impl<T> Default for Collected<T> {
 impl<T: PartialEq> Collected<T> {
     /// Takes in what is told; `read` says what is kept of an object, and by which key. All there is, where that may be
     /// another now.
-    pub fn take(&mut self, change: Change, read: impl Fn(&Value) -> (String, T)) -> Option<&BTreeMap<String, T>> {
+    pub(crate) fn take(
+        &mut self,
+        change: Change,
+        read: impl Fn(&Value) -> (String, T),
+    ) -> Option<&BTreeMap<String, T>> {
         self.take_each(change, read, |_, _, _| {})
     }
 
     /// The same; `differs` is told the key of each object of which something else is known now, what was known of it, and
     /// what is.
-    pub fn take_each(
+    pub(crate) fn take_each(
         &mut self,
         change: Change,
         read: impl Fn(&Value) -> (String, T),
@@ -73,7 +77,7 @@ impl<T: PartialEq> Collected<T> {
 
     /// All there is; none before the first list is over: half of it would make what is there seem missing.
     #[must_use]
-    pub fn all(&self) -> Option<&BTreeMap<String, T>> {
+    pub(crate) fn all(&self) -> Option<&BTreeMap<String, T>> {
         self.now.as_ref()
     }
 }

@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_mins(10);
 
 /// When pods were deleted, by owner. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Deletions(Arc<Mutex<HashMap<String, Vec<Instant>>>>);
+pub(crate) struct Deletions(Arc<Mutex<HashMap<String, Vec<Instant>>>>);
 
 impl Deletions {
     /// Takes room for one more deletion of a pod of this owner.

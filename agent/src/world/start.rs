@@ -6,7 +6,7 @@ use crate::session::{Progress, Seen};
 
 /// What is known of it from the first events, which are read at once; the work on a session may wait for its turn.
 #[derive(Clone, Copy, Debug)]
-pub struct Start {
+pub(crate) struct Start {
     /// When it was first seen.
     pub at: Instant,
     /// How far it was then.

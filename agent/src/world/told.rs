@@ -10,7 +10,7 @@ const MOST: usize = 1024;
 
 /// A moment in what the watches told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub(crate) struct Moment(u64);
 
 /// What was told to be gone.
 #[derive(Debug, Default)]

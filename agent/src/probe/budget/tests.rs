@@ -58,7 +58,7 @@ fn steady_probes_are_repeated_less_often_where_there_are_many() {
     drop(more);
     drop(some);
     assert_eq!(budget.interval(), STEADY);
-    assert_eq!(Budget::new(0).limit(), 1);
+    assert_eq!(Budget::new(0).limit, 1);
 }
 
 #[tokio::test(start_paused = true)]
