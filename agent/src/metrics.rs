@@ -78,7 +78,7 @@ pub(crate) struct Metrics {
     slipped_through: IntCounter,
     deletions_held: IntCounter,
     deleted: IntCounterVec,
-    queue: IntGauge,
+    queues: IntGaugeVec,
     /// Those of the policy.
     pub policy: PolicyMetrics,
 }
@@ -185,7 +185,7 @@ impl Metrics {
                 "Deletions of pods that slipped through that were put off, since their owner makes new ones as fast.",
             )?,
             deleted: counters("deleted_pods_total", "Pods that the agent deleted, and why.", &["reason"])?,
-            queue: IntGauge::new("queue_depth", "Sessions that wait for their turn.")?,
+            queues: IntGaugeVec::new(Opts::new("queue_depth", "Sessions that wait for their turn."), &["queue"])?,
             policy: PolicyMetrics::register(registry, policy_digest)?,
             watches,
         };
@@ -202,7 +202,7 @@ impl Metrics {
             Box::new(metrics.slipped_through.clone()),
             Box::new(metrics.deletions_held.clone()),
             Box::new(metrics.deleted.clone()),
-            Box::new(metrics.queue.clone()),
+            Box::new(metrics.queues.clone()),
         ];
         collectors.into_iter().try_for_each(|collector| registry.register(collector))?;
         Ok(metrics)
@@ -215,6 +215,9 @@ impl Metrics {
         }
         for reason in ["finished", "slipped_through"] {
             self.deleted.with_label_values(&[reason]);
+        }
+        for queue in [Queue::Publish, Queue::Tell] {
+            self.queues.with_label_values(&[queue.as_str()]);
         }
         for outcome in ["sent", "failed", "dropped"] {
             self.events.with_label_values(&[outcome]);
@@ -288,9 +291,30 @@ impl Metrics {
 
     /// A session waits for its turn until this is dropped.
     #[must_use]
-    pub(crate) fn queued(&self) -> Queued {
-        self.queue.inc();
-        Queued(self.queue.clone())
+    pub(crate) fn queued(&self, queue: Queue) -> Queued {
+        let depth = self.queues.with_label_values(&[queue.as_str()]);
+        depth.inc();
+        Queued(depth)
+    }
+}
+
+/// What a session waits for its turn to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// To be looked at, and to have its objects written.
+    Publish,
+    /// To have its pod's status written.
+    Tell,
+}
+
+impl Queue {
+    /// As a label.
+    #[must_use]
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Publish => "publish",
+            Self::Tell => "tell",
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::events::Events;
 use crate::ground::Ground;
 use crate::layer::Layer;
-use crate::metrics::{Metrics, Tally};
+use crate::metrics::{Metrics, Queue, Tally};
 use crate::probe::Prober;
 use crate::reason::Reason;
 use crate::session::Seen;
@@ -33,9 +33,13 @@ mod testing;
 
 pub(crate) use deletions::Deletions;
 use ending::Now;
+use telling::News;
 
-/// Sessions that are worked on at the same time; each has a few requests on its way.
-const AT_ONCE: usize = 32;
+/// Sessions that are published at the same time; each has a few requests on its way.
+const PUBLISHED_AT_ONCE: usize = 32;
+/// Sessions that are told of at the same time, with one request each. Few, so that in a rush the API server answers for what
+/// leads to sessions first: an address that works may wait to be told, but not to work.
+const TOLD_AT_ONCE: usize = 2;
 
 /// What all sessions share.
 #[derive(Clone)]
@@ -54,7 +58,8 @@ pub(crate) struct Crew {
     pub prober: Prober,
     /// How many pods that slipped through may be deleted.
     pub deletions: Deletions,
-    turns: Arc<Semaphore>,
+    publishing: Arc<Semaphore>,
+    telling: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: Stop,
 }
@@ -71,8 +76,9 @@ impl Crew {
         prober: Prober,
         stop: Stop,
     ) -> Self {
-        let (deletions, turns) = (Deletions::default(), Arc::new(Semaphore::new(AT_ONCE)));
-        Self { world, cluster, metrics, events, node, prober, deletions, turns, tasks: TaskTracker::new(), stop }
+        let [publishing, telling] = [PUBLISHED_AT_ONCE, TOLD_AT_ONCE].map(|turns| Arc::new(Semaphore::new(turns)));
+        let (deletions, tasks) = (Deletions::default(), TaskTracker::new());
+        Self { world, cluster, metrics, events, node, prober, deletions, publishing, telling, tasks, stop }
     }
 
     /// Waits, once the agent was asked to stop, until what had begun is done: a write that is on its way may have been taken,
@@ -131,13 +137,15 @@ impl Work {
     }
 
     async fn run(mut self) {
+        // Its place in the queue is kept while there is something else to do.
+        let mut place = None;
         loop {
             let turn = {
-                let _queued = self.crew.metrics.queued();
+                let _queued = self.crew.metrics.queued(Queue::Publish);
                 tokio::select! {
                     biased;
                     () = self.crew.stop.draining() => return,
-                    turn = self.crew.turns.clone().acquire_owned() => turn,
+                    turn = self.crew.publishing.clone().acquire_owned() => turn,
                 }
             };
             // A pod that left and came back has other work.
@@ -147,8 +155,24 @@ impl Work {
                 return;
             };
             // On the heap, and only now: most sessions rest, and there are many.
-            let next = Box::pin(self.once(&snapshot)).await;
+            let (mut next, news) = Box::pin(self.once(&snapshot)).await;
             drop(turn);
+            if let Some(news) = news {
+                let turn = place.get_or_insert_with(|| Box::pin(self.crew.telling.clone().acquire_owned()));
+                let _queued = self.crew.metrics.queued(Queue::Tell);
+                tokio::select! {
+                    biased;
+                    () = self.crew.stop.draining() => return,
+                    _turn = turn => {
+                        let again = self.teller.write(&self.crew, &snapshot.seen.session, news);
+                        next = [next, Box::pin(again).await].into_iter().flatten().min();
+                    }
+                    // It may be another by now, or there is something to publish.
+                    () = self.wake.notified() => continue,
+                }
+            }
+            place = None;
+            drop(snapshot);
             tokio::select! {
                 () = self.wake.notified() => {}
                 () = until(next) => {}
@@ -157,12 +181,13 @@ impl Work {
         }
     }
 
-    /// Does what is to be done now; gives the moment at which to look again, whatever happens until then.
-    async fn once(&mut self, snapshot: &Snapshot) -> Option<Instant> {
+    /// Does what is to be done now; gives the moment at which to look again, whatever happens until then, and what is to be
+    /// told.
+    async fn once(&mut self, snapshot: &Snapshot) -> (Option<Instant>, Option<Box<News>>) {
         let ground = self.crew.world.ground.load_full();
         self.stages.see(snapshot, &self.crew.metrics);
         if !has_looked_around(&ground, snapshot) {
-            return None;
+            return (None, None);
         }
         self.probes.inherit(snapshot, &ground);
         // Before its pod goes: what leads to it would stay until the garbage collector comes.
@@ -171,7 +196,7 @@ impl Work {
         let ends = self.ending.next(&snapshot.seen, &ground.policy, Now::read());
         if is_deleted {
             self.probes.stop();
-            return ends;
+            return (ends, None);
         }
         if snapshot.is_node_lost {
             // The elected agent speaks for it, and two that speak would contradict each other. Until it has, what is known
@@ -179,19 +204,19 @@ impl Work {
             if is_spoken_for(&snapshot.seen) {
                 self.probes.stop();
             }
-            return [published, ends].into_iter().flatten().min();
+            return ([published, ends].into_iter().flatten().min(), None);
         }
         // With what was just written: the route is probed at once.
-        let after = if self.publisher.has_written() { Some(self.crew.world.snapshot(&self.uid)?) } else { None };
+        let after = if self.publisher.has_written() { self.crew.world.snapshot(&self.uid) } else { None };
         let snapshot = after.as_ref().unwrap_or(snapshot);
         let aims = probing::aims(snapshot, &ground, &self.publisher);
         self.probes.set(&self.crew.prober, ground.policy.routing().failures, aims);
         let found = self.probes.seen();
-        let (report, told) =
-            self.teller.tell(&self.crew, snapshot, &ground, &self.publisher, found, &mut self.tally).await;
+        let (report, overdue) = self.teller.look(snapshot, &ground, &self.publisher, found, &mut self.tally);
         self.stages.told(&report, &self.crew.metrics);
         self.teller.newly_programmed().for_each(|port| self.probes.hurry(port));
-        [published, told, ends].into_iter().flatten().min()
+        let (news, later) = self.teller.news(&snapshot.seen, report, Instant::now());
+        ([published, overdue, later, ends].into_iter().flatten().min(), news)
     }
 }
 

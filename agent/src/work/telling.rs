@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_model::endpoints::{AddressState, Endpoint};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Crew;
 use super::pace::Pace;
@@ -18,9 +18,9 @@ use crate::layer::Layer;
 use crate::metrics::{PortState, SessionState, Tally};
 use crate::objects::Kind;
 use crate::probe::Observation;
-use crate::reason::{ConditionType, Reason};
+use crate::reason::{ConditionType, Reason, Status};
 use crate::report::{Condition, Facts, Report, patch, report, time};
-use crate::session::{self, Phase, Session, Told, version};
+use crate::session::{self, Phase, Seen, Session, Told, version};
 use crate::verdict::{Evidence, Verdict, verdict};
 use crate::world::Snapshot;
 
@@ -48,6 +48,15 @@ pub(super) struct Teller {
     newly_programmed: Vec<u16>,
 }
 
+/// What is to be told of a session.
+#[derive(Debug)]
+pub(super) struct News {
+    patch: Value,
+    /// What was told before.
+    told: Told,
+    report: Report,
+}
+
 impl Default for Teller {
     fn default() -> Self {
         Self {
@@ -62,10 +71,9 @@ impl Default for Teller {
 }
 
 impl Teller {
-    /// Tells what has changed; gives what holds, and when to look again.
-    pub(super) async fn tell(
+    /// Looks at what holds; gives that, and when to look again.
+    pub(super) fn look(
         &mut self,
-        crew: &Crew,
         snapshot: &Snapshot,
         ground: &Ground,
         publisher: &Publisher,
@@ -88,13 +96,7 @@ impl Teller {
             probes,
         });
         count(session, publisher, &report, tally);
-        let told = match &self.written {
-            Some((version, told)) if *version > snapshot.seen.resource_version => told.clone(),
-            _ => session.told.clone(),
-        };
-        let again =
-            if session.phase == Phase::Leaving { None } else { self.write(crew, session, &told, &report).await };
-        (report, [deadline, again].into_iter().flatten().min())
+        (report, deadline)
     }
 
     /// The ports whose routes the routing layer has taken since it was last told: their addresses may work now.
@@ -102,25 +104,39 @@ impl Teller {
         self.newly_programmed.iter().copied()
     }
 
-    async fn write(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) -> Option<Instant> {
-        let Some(mut patch) = patch(told, report, &time(Timestamp::now())) else {
-            self.backoff.over();
-            return None;
-        };
-        let begin = Instant::now();
-        let due = self.pace.due(begin);
-        if due > begin {
-            return Some(due);
+    /// What of a report is to be told now; if it has to wait, until when.
+    pub(super) fn news(&mut self, seen: &Seen, report: Report, now: Instant) -> (Option<Box<News>>, Option<Instant>) {
+        let session = &seen.session;
+        if session.phase == Phase::Leaving {
+            return (None, None);
         }
-        self.pace.made(begin);
+        let told = match &self.written {
+            Some((version, told)) if *version > seen.resource_version => told,
+            _ => &session.told,
+        };
+        let Some(mut patch) = patch(told, &report, &time(Timestamp::now())) else {
+            self.backoff.over();
+            return (None, None);
+        };
+        let due = self.pace.due(now);
+        if due > now {
+            return (None, Some(due));
+        }
         // Another pod of that name is not the one that this is about.
         patch["metadata"]["uid"] = json!(session.uid);
+        (Some(Box::new(News { patch, told: told.clone(), report })), None)
+    }
+
+    /// Tells it; gives when to try again if that fails.
+    pub(super) async fn write(&mut self, crew: &Crew, session: &Session, news: Box<News>) -> Option<Instant> {
+        self.pace.made(Instant::now());
+        let News { patch, told, report } = *news;
         match crew.cluster.patch_pod_status(&session.namespace, &session.name, &patch).await {
             Ok(answer) => {
                 self.backoff.over();
                 crew.metrics.status_patched();
                 self.written = Some((version(&answer), report.told()));
-                self.events(crew, session, told, report);
+                self.events(crew, session, &told, &report);
                 None
             }
             Err(failed) if failed.class == Class::NotFound => None,
@@ -134,15 +150,23 @@ impl Teller {
         }
     }
 
-    /// An event for every condition that came to be `True` or `False`, or is so for another reason.
+    /// An event for every condition that came to be `True` or `False`, or is so for another reason. An address that works
+    /// says by itself that its port and its route do: in a rush steps are told together.
     fn events(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) {
-        for condition in &report.conditions {
-            let Condition { type_, reason, .. } = *condition;
+        let is_new = |condition: &&Condition| {
+            let Condition { type_, reason, .. } = condition;
             let before = told.conditions.iter().find(|before| before.type_ == type_.as_str());
             let is_same = |before: &session::Condition| {
                 before.status == reason.status().as_str() && before.reason == reason.as_str()
             };
-            if before.is_some_and(is_same) {
+            !before.is_some_and(is_same)
+        };
+        let holds = |condition: &Condition| condition.reason.status() == Status::True;
+        let new: Vec<&Condition> = report.conditions.iter().filter(is_new).collect();
+        let works = new.iter().any(|condition| condition.type_ == ConditionType::RouteReachable && holds(condition));
+        for condition in new {
+            let Condition { type_, reason, .. } = *condition;
+            if works && holds(condition) && type_ != ConditionType::RouteReachable {
                 continue;
             }
             let Some((tone, note)) = note(condition, report) else { continue };

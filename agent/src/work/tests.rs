@@ -1,4 +1,5 @@
 use cofferdam_model::policy::Policy;
+use cofferdam_model::session::SessionId;
 use serde_json::json;
 
 use super::*;
@@ -51,6 +52,35 @@ async fn what_leads_to_a_pod_that_ended_goes_before_the_pod() {
     let at = |write: &str| asked.iter().position(|asked| asked == write).unwrap();
     assert!(at("DELETE endpointslices/s-2abc") < at("DELETE services/s-2abc"), "{asked:?}");
     assert!(at("DELETE services/s-2abc") < at("DELETE pods/run-2abc"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_leads_to_a_session_does_not_wait_for_what_is_told_of_others_or_of_itself() {
+    let (api, mut sessions) = (testing::Api::default(), Vec::new());
+    let crew = api.crew();
+    let mut ground = Ground::default();
+    ground.is_known = true;
+    crew.world.ground.store(Arc::new(ground));
+    for number in 0..=TOLD_AT_ONCE {
+        let id = format!("a{number}");
+        let uid = format!("uid-{id}");
+        let one = Session { name: format!("run-{id}"), id: SessionId::parse(&id).ok(), uid, ..session("53/udp") };
+        api.hold(&format!("PATCH pods/{}", one.name));
+        crew.world.protected(&one.namespace, true);
+        sessions.push(one);
+    }
+    let told = |asked: &[String]| asked.iter().filter(|write| write.starts_with("PATCH pods/")).count();
+    for one in &sessions {
+        let wake = crew.world.pod(testing::seen(one)).unwrap();
+        crew.begin(one.uid.clone(), wake);
+        let id = one.id.as_ref().unwrap();
+        api.until(&[&format!("POST services/s-{id}"), &format!("PATCH endpointslices/s-{id}")]).await;
+    }
+    let last = sessions.last_mut().unwrap();
+    last.phase = Phase::Finished;
+    crew.world.pod(testing::seen(last));
+    api.until(&[&format!("DELETE services/s-{}", last.id.as_ref().unwrap())]).await;
+    assert_eq!(told(&api.asked()), TOLD_AT_ONCE);
 }
 
 #[test]

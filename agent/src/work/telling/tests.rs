@@ -3,7 +3,7 @@ use cofferdam_model::endpoints::Endpoints;
 use super::*;
 use crate::desired::testing::session;
 use crate::reason::Status;
-use crate::work::testing::Api;
+use crate::work::testing::{Api, seen};
 
 fn report_of(reason: Reason) -> Report {
     let condition = Condition { type_: ConditionType::RouteReachable, reason, message: "m".to_owned() };
@@ -13,20 +13,26 @@ fn report_of(reason: Reason) -> Report {
 #[tokio::test]
 async fn a_status_that_flaps_is_written_slower_and_what_waits_has_its_moment() {
     let api = Api::default();
-    let (crew, mut teller, session) = (api.crew(), Teller::default(), session("3000"));
+    let (crew, mut teller) = (api.crew(), Teller::default());
     let (up, down) = (report_of(Reason::Reachable), report_of(Reason::NotRouted));
+    // The watch is never behind.
+    let after =
+        |told: &Report| Seen { resource_version: u64::MAX, ..seen(&Session { told: told.told(), ..session("3000") }) };
     for _ in 0..100 {
         for (told, report) in [(&down, &up), (&up, &down)] {
-            teller.write(&crew, &session, &told.told(), report).await;
+            let seen = after(told);
+            if let (Some(news), _) = teller.news(&seen, report.clone(), Instant::now()) {
+                teller.write(&crew, &seen.session, news).await;
+            }
         }
     }
     let written = api.asked().len();
     assert!(written >= usize::try_from(FREE).unwrap_or_default(), "a start is told at once: {written}");
     assert!(written < 100, "{written} writes of 200 flaps");
-    let moment = teller.write(&crew, &session, &up.told(), &down).await;
-    assert!(moment.is_some_and(|moment| moment <= Instant::now() + LONGEST_WAIT), "{moment:?}");
+    let (news, moment) = teller.news(&after(&up), down, Instant::now());
+    assert!(news.is_none() && moment.is_some_and(|moment| moment <= Instant::now() + LONGEST_WAIT), "{moment:?}");
     // What flapped back is no write, and nothing waits.
-    assert_eq!(teller.write(&crew, &session, &up.told(), &up).await, None);
+    assert!(matches!(teller.news(&after(&up), up, Instant::now()), (None, None)));
 }
 
 #[test]

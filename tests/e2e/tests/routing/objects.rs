@@ -209,7 +209,7 @@ fn a_settled_session_costs_no_write_and_a_pod_takes_all_that_is_its_along() {
     settled.ready("quiet").unwrap();
     until("all was told", PATIENCE, || {
         let events = events(&stage().kubectl, settled.name(), "quiet")?;
-        let awaited = ["Published", "Programmed", "AllReachable", "Reachable"];
+        let awaited = ["Published", "Reachable"];
         ensure!(awaited.iter().all(|awaited| events.iter().any(|event| event == awaited)), "{events:?}");
         Ok(())
     })

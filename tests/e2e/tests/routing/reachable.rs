@@ -39,7 +39,7 @@ fn a_pod_with_a_port_is_ready_when_its_address_works() {
     let events = until("the events of its start", PATIENCE, || {
         let events = events(&stage().kubectl, namespace.name(), "web")?;
         ensure!(
-            ["Published", "Programmed", "Reachable"].iter().all(|wanted| events.iter().any(|e| e == wanted)),
+            ["Published", "Reachable"].iter().all(|wanted| events.iter().any(|e| e == wanted)),
             "{events:?}"
         );
         Ok(events)
