@@ -14,6 +14,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -26,6 +27,10 @@ pub const NAMESPACE: &str = "cofferdam-sessions";
 
 /// What a kubelet does, so that the node is not taken for lost.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Programs of the cluster's own node that would take each Service in too, for pods that are nowhere: on a cluster of any size
+/// they are not where the API server is.
+const BYSTANDERS: [&str; 3] = ["kube-proxy", "kube-router", "kube-scheduler"];
 
 const OBJECTS: &str = "
 {apiVersion: v1, kind: Namespace, metadata: {name: cofferdam-system}}
@@ -70,6 +75,9 @@ impl Ground {
         let mut cluster = Cluster::up(&options, &progress).await.context("the cluster does not start")?;
         tokio::task::block_in_place(|| cluster.install(&GATEWAY_API, &progress))?;
         cluster.apply(OBJECTS)?;
+        for program in BYSTANDERS {
+            cluster.signal("node-1", program, Signal::STOP)?;
+        }
         let files = tempfile::tempdir()?;
         let token = ["--namespace=cofferdam-system", "create", "token", "cofferdam-agent", "--duration=24h"];
         let kubeconfig = as_user(&fs::read_to_string(cluster.kubeconfig())?, cluster.kubectl(token)?.trim())?;

@@ -38,10 +38,7 @@ fn a_pod_with_a_port_is_ready_when_its_address_works() {
     assert!(wide.contains("READINESS GATES") && wide.contains("1/1"), "{wide}");
     let events = until("the events of its start", PATIENCE, || {
         let events = events(&stage().kubectl, namespace.name(), "web")?;
-        ensure!(
-            ["Published", "Reachable"].iter().all(|wanted| events.iter().any(|e| e == wanted)),
-            "{events:?}"
-        );
+        ensure!(["Published", "Reachable"].iter().all(|wanted| events.iter().any(|e| e == wanted)), "{events:?}");
         Ok(events)
     })
     .unwrap();
