@@ -150,25 +150,10 @@ impl Teller {
         }
     }
 
-    /// An event for every condition that came to be `True` or `False`, or is so for another reason. An address that works
-    /// says by itself that its port and its route do: in a rush steps are told together.
+    /// An event for each of the [`steps`].
     fn events(&mut self, crew: &Crew, session: &Session, told: &Told, report: &Report) {
-        let is_new = |condition: &&Condition| {
-            let Condition { type_, reason, .. } = condition;
-            let before = told.conditions.iter().find(|before| before.type_ == type_.as_str());
-            let is_same = |before: &session::Condition| {
-                before.status == reason.status().as_str() && before.reason == reason.as_str()
-            };
-            !before.is_some_and(is_same)
-        };
-        let holds = |condition: &Condition| condition.reason.status() == Status::True;
-        let new: Vec<&Condition> = report.conditions.iter().filter(is_new).collect();
-        let works = new.iter().any(|condition| condition.type_ == ConditionType::RouteReachable && holds(condition));
-        for condition in new {
+        for condition in steps(told, report) {
             let Condition { type_, reason, .. } = *condition;
-            if works && holds(condition) && type_ != ConditionType::RouteReachable {
-                continue;
-            }
             let Some((tone, note)) = note(condition, report) else { continue };
             let now = Instant::now();
             let key = (type_, reason);
@@ -179,6 +164,24 @@ impl Teller {
             crew.events.tell(session, tone, reason.as_str(), &note);
         }
     }
+}
+
+/// The conditions that came to be `True` or `False`, or are so for another reason. An address that works says by itself that
+/// its port and its route do: in a rush steps are told together, and only the last is worth an event.
+fn steps<'a>(told: &Told, report: &'a Report) -> Vec<&'a Condition> {
+    let is_new = |condition: &&Condition| {
+        let Condition { type_, reason, .. } = condition;
+        let before = told.conditions.iter().find(|before| before.type_ == type_.as_str());
+        let is_same =
+            |before: &session::Condition| before.status == reason.status().as_str() && before.reason == reason.as_str();
+        !before.is_some_and(is_same)
+    };
+    let holds = |condition: &Condition| condition.reason.status() == Status::True;
+    let mut steps: Vec<&Condition> = report.conditions.iter().filter(is_new).collect();
+    if steps.iter().any(|condition| condition.type_ == ConditionType::RouteReachable && holds(condition)) {
+        steps.retain(|condition| condition.type_ == ConditionType::RouteReachable || !holds(condition));
+    }
+    steps
 }
 
 /// What is said of a condition that has changed; nothing while it is only being found out, or was to be expected.

@@ -36,6 +36,43 @@ async fn a_status_that_flaps_is_written_slower_and_what_waits_has_its_moment() {
 }
 
 #[test]
+fn an_address_that_works_is_told_alone_and_what_fails_beside_it_too() {
+    use ConditionType::{PortsReachable, RouteProgrammed, RouteReachable};
+    let report = |reasons: [(ConditionType, Reason); 3]| {
+        let condition = |(type_, reason)| Condition { type_, reason, message: "m".to_owned() };
+        Report { conditions: reasons.map(condition).into(), endpoints: Endpoints::new(String::new(), Vec::new()) }
+    };
+    let told = |before: &Report, now: &Report| -> Vec<ConditionType> {
+        steps(&before.told(), now).iter().map(|condition| condition.type_).collect()
+    };
+    let begun = report([
+        (PortsReachable, Reason::Refused),
+        (RouteProgrammed, Reason::Pending),
+        (RouteReachable, Reason::NotProgrammed),
+    ]);
+    let done = report([
+        (PortsReachable, Reason::AllReachable),
+        (RouteProgrammed, Reason::Programmed),
+        (RouteReachable, Reason::Reachable),
+    ]);
+    let half = report([
+        (PortsReachable, Reason::AllReachable),
+        (RouteProgrammed, Reason::Programmed),
+        (RouteReachable, Reason::Checking),
+    ]);
+    let odd = report([
+        (PortsReachable, Reason::TimedOut),
+        (RouteProgrammed, Reason::Programmed),
+        (RouteReachable, Reason::Reachable),
+    ]);
+    assert_eq!(told(&begun, &done), [RouteReachable]);
+    assert_eq!(told(&begun, &half), [PortsReachable, RouteProgrammed, RouteReachable]);
+    assert_eq!(told(&half, &done), [RouteReachable]);
+    assert_eq!(told(&begun, &odd), [PortsReachable, RouteReachable]);
+    assert_eq!(told(&done, &done), []);
+}
+
+#[test]
 fn what_fails_is_a_warning_unless_another_condition_said_it_and_what_is_being_found_out_is_not_told() {
     let silent = [
         Reason::Finished,
