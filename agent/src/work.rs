@@ -157,6 +157,9 @@ impl Work {
             // On the heap, and only now: most sessions rest, and there are many.
             let (mut next, news) = Box::pin(self.once(&snapshot)).await;
             drop(turn);
+            // The objects are large, and many may wait.
+            let seen = Arc::clone(&snapshot.seen);
+            drop(snapshot);
             if let Some(news) = news {
                 let turn = place.get_or_insert_with(|| Box::pin(self.crew.telling.clone().acquire_owned()));
                 let _queued = self.crew.metrics.queued(Queue::Tell);
@@ -164,7 +167,7 @@ impl Work {
                     biased;
                     () = self.crew.stop.draining() => return,
                     _turn = turn => {
-                        let again = self.teller.write(&self.crew, &snapshot.seen.session, news);
+                        let again = self.teller.write(&self.crew, &seen.session, news);
                         next = [next, Box::pin(again).await].into_iter().flatten().min();
                     }
                     // It may be another by now, or there is something to publish.
@@ -172,7 +175,7 @@ impl Work {
                 }
             }
             place = None;
-            drop(snapshot);
+            drop(seen);
             tokio::select! {
                 () = self.wake.notified() => {}
                 () = until(next) => {}

@@ -72,12 +72,13 @@ impl Agent {
         }
     }
 
-    /// Waits until so many sessions have an address that works.
+    /// Waits until so many sessions have an address that works, and all are told of.
     ///
     /// # Errors
     /// When they do not get there.
     pub async fn until_settled(&self, sessions: u32) -> Result<Metrics> {
-        self.until(r#"addresses{state="reachable",identity="proved"}"#, sessions.into()).await
+        self.until(r#"addresses{state="reachable",identity="proved"}"#, sessions.into()).await?;
+        self.until(r#"queue_depth{queue="tell"}"#, 0.0).await
     }
 }
 
