@@ -3,18 +3,19 @@
 //! Each session has a task of its own, which sleeps until something about it changes. What it holds in memory can be lost
 //! at any moment: all of it is read back from the cluster.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_runtime::stop::Stop;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use crate::cluster::Cluster;
 use crate::events::Events;
 use crate::ground::Ground;
 use crate::layer::Layer;
-use crate::metrics::{Metrics, Queue, Tally};
+use crate::metrics::{Metrics, Queue, Queued, Tally};
 use crate::probe::Prober;
 use crate::reason::Reason;
 use crate::session::Seen;
@@ -88,6 +89,14 @@ impl Crew {
         self.tasks.wait().await;
     }
 
+    fn place(&self, queue: Queue) -> Place {
+        let turns = match queue {
+            Queue::Publish => &self.publishing,
+            Queue::Tell => &self.telling,
+        };
+        Place { turn: Box::pin(Arc::clone(turns).acquire_owned()), _queued: self.metrics.queued(queue) }
+    }
+
     /// Works on the pod of that uid until it is gone. Work that panics begins anew: one session must not end the others.
     pub(crate) fn begin(&self, uid: String, wake: Arc<Notify>) {
         let crew = self.clone();
@@ -137,55 +146,60 @@ impl Work {
     }
 
     async fn run(mut self) {
-        // Its place in the queue is kept while there is something else to do.
-        let mut place = None;
+        let (mut to_look, mut to_tell) = (Some(self.crew.place(Queue::Publish)), None);
+        let (mut next, mut news) = (None, None);
         loop {
-            let turn = {
-                let _queued = self.crew.metrics.queued(Queue::Publish);
-                tokio::select! {
-                    biased;
-                    () = self.crew.stop.draining() => return,
-                    turn = self.crew.publishing.clone().acquire_owned() => turn,
-                }
-            };
-            // A pod that left and came back has other work.
-            let Some(snapshot) =
-                self.crew.world.snapshot(&self.uid).filter(|snapshot| Arc::ptr_eq(&snapshot.wake, &self.wake))
-            else {
-                return;
-            };
-            // On the heap, and only now: most sessions rest, and there are many.
-            let (mut next, news) = Box::pin(self.once(&snapshot)).await;
-            drop(turn);
-            // The objects are large, and many may wait.
-            let seen = Arc::clone(&snapshot.seen);
-            drop(snapshot);
-            if let Some(news) = news {
-                let turn = place.get_or_insert_with(|| Box::pin(self.crew.telling.clone().acquire_owned()));
-                let _queued = self.crew.metrics.queued(Queue::Tell);
-                tokio::select! {
-                    biased;
-                    () = self.crew.stop.draining() => return,
-                    _turn = turn => {
-                        let again = self.teller.write(&self.crew, &seen.session, news);
-                        next = [next, Box::pin(again).await].into_iter().flatten().min();
-                    }
-                    // It may be another by now, or there is something to publish.
-                    () = self.wake.notified() => continue,
-                }
-            }
-            place = None;
-            drop(seen);
             tokio::select! {
-                () = self.wake.notified() => {}
-                () = until(next) => {}
+                biased;
                 () = self.crew.stop.draining() => return,
+                _turn = granted(&mut to_tell) => {
+                    to_tell = None;
+                    // What was begun is finished, whatever wakes us: the answer says what the pod's status is now.
+                    if let Some(news) = news.take() {
+                        let again = Box::pin(self.teller.write(&self.crew, news)).await;
+                        next = [next, again].into_iter().flatten().min();
+                    }
+                }
+                _turn = granted(&mut to_look) => {
+                    to_look = None;
+                    let Some(looked) = self.look(&mut to_tell).await else { return };
+                    (next, news) = looked;
+                    if news.is_none() {
+                        to_tell = None;
+                    } else if to_tell.is_none() {
+                        to_tell = Some(self.crew.place(Queue::Tell));
+                    }
+                }
+                () = self.wake.notified(), if to_look.is_none() => to_look = Some(self.crew.place(Queue::Publish)),
+                () = until(next), if to_look.is_none() => to_look = Some(self.crew.place(Queue::Publish)),
             }
         }
     }
 
     /// Does what is to be done now; gives the moment at which to look again, whatever happens until then, and what is to be
-    /// told.
+    /// told. Nothing once the pod is gone.
+    async fn look(&mut self, to_tell: &mut Option<Place>) -> Option<(Option<Instant>, Option<Box<News>>)> {
+        let snapshot = self.crew.world.snapshot(&self.uid)?;
+        // A pod that left and came back has other work.
+        if !Arc::ptr_eq(&snapshot.wake, &self.wake) {
+            return None;
+        }
+        // On the heap, and only now: most sessions rest, and there are many.
+        let mut looking = Box::pin(self.once(&snapshot));
+        loop {
+            tokio::select! {
+                biased;
+                looked = &mut looking => return Some(looked),
+                // It is the next one's: that may take long, and what there was to tell may be untrue by now.
+                turn = granted(to_tell) => {
+                    drop(turn);
+                    *to_tell = None;
+                }
+            }
+        }
+    }
+
+    /// What [`Work::look`] does with what is known now.
     async fn once(&mut self, snapshot: &Snapshot) -> (Option<Instant>, Option<Box<News>>) {
         let ground = self.crew.world.ground.load_full();
         self.stages.see(snapshot, &self.crew.metrics);
@@ -233,6 +247,21 @@ fn has_looked_around(ground: &Ground, snapshot: &Snapshot) -> bool {
 /// Whether the elected agent has said that the session's node is lost.
 fn is_spoken_for(seen: &Seen) -> bool {
     seen.session.told.conditions.iter().any(|condition| condition.reason == Reason::NodeLost.as_str())
+}
+
+/// A place in a queue, and what comes of it: a turn, until it is dropped.
+struct Place {
+    turn: Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>,
+    _queued: Queued,
+}
+
+/// Waits for the turn of a place; for ever where there is none. A place gives one turn.
+async fn granted(place: &mut Option<Place>) -> Option<OwnedSemaphorePermit> {
+    match place {
+        // Nobody closes the queues.
+        Some(place) => place.turn.as_mut().await.ok(),
+        None => std::future::pending().await,
+    }
 }
 
 async fn until(moment: Option<Instant>) {

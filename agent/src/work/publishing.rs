@@ -122,8 +122,7 @@ impl Publisher {
         self.has_written = false;
         let session = &snapshot.seen.session;
         let (ports, more_at) = self.wish.take_up(&session.ports, Instant::now());
-        // A list that cannot be read asks for nothing.
-        let ports = &ports.unwrap_or_default();
+        let ports = &ports;
         // Where the layer cannot be told, what is there stays, and leads to where the pod is: the layer may be back in a moment,
         // and people are using it.
         let layer = ground.layer.as_ref().unwrap_or(&Layer::Off);

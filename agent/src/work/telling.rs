@@ -1,6 +1,7 @@
 //! What is known of a session is told: in its pod's status, by Events, and to those who count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_model::endpoints::{AddressState, Endpoint};
@@ -51,6 +52,7 @@ pub(super) struct Teller {
 /// What is to be told of a session.
 #[derive(Debug)]
 pub(super) struct News {
+    seen: Arc<Seen>,
     patch: Value,
     /// What was told before.
     told: Told,
@@ -105,7 +107,12 @@ impl Teller {
     }
 
     /// What of a report is to be told now; if it has to wait, until when.
-    pub(super) fn news(&mut self, seen: &Seen, report: Report, now: Instant) -> (Option<Box<News>>, Option<Instant>) {
+    pub(super) fn news(
+        &mut self,
+        seen: &Arc<Seen>,
+        report: Report,
+        now: Instant,
+    ) -> (Option<Box<News>>, Option<Instant>) {
         let session = &seen.session;
         if session.phase == Phase::Leaving {
             return (None, None);
@@ -124,13 +131,14 @@ impl Teller {
         }
         // Another pod of that name is not the one that this is about.
         patch["metadata"]["uid"] = json!(session.uid);
-        (Some(Box::new(News { patch, told: told.clone(), report })), None)
+        (Some(Box::new(News { seen: Arc::clone(seen), patch, told: told.clone(), report })), None)
     }
 
     /// Tells it; gives when to try again if that fails.
-    pub(super) async fn write(&mut self, crew: &Crew, session: &Session, news: Box<News>) -> Option<Instant> {
+    pub(super) async fn write(&mut self, crew: &Crew, news: Box<News>) -> Option<Instant> {
         self.pace.made(Instant::now());
-        let News { patch, told, report } = *news;
+        let News { seen, patch, told, report } = *news;
+        let session = &seen.session;
         match crew.cluster.patch_pod_status(&session.namespace, &session.name, &patch).await {
             Ok(answer) => {
                 self.backoff.over();
@@ -176,10 +184,10 @@ fn steps<'a>(told: &Told, report: &'a Report) -> Vec<&'a Condition> {
             |before: &session::Condition| before.status == reason.status().as_str() && before.reason == reason.as_str();
         !before.is_some_and(is_same)
     };
-    let holds = |condition: &Condition| condition.reason.status() == Status::True;
+    let works = |condition: &Condition| matches!(condition.reason, Reason::Reachable | Reason::ReachableUnproved);
     let mut steps: Vec<&Condition> = report.conditions.iter().filter(is_new).collect();
-    if steps.iter().any(|condition| condition.type_ == ConditionType::RouteReachable && holds(condition)) {
-        steps.retain(|condition| condition.type_ == ConditionType::RouteReachable || !holds(condition));
+    if steps.iter().any(|condition| works(condition)) {
+        steps.retain(|condition| works(condition) || condition.reason.status() != Status::True);
     }
     steps
 }

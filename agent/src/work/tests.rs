@@ -1,4 +1,7 @@
+use std::ops::Range;
+
 use cofferdam_model::policy::Policy;
+use cofferdam_model::ports::Ports;
 use cofferdam_model::session::SessionId;
 use serde_json::json;
 
@@ -54,33 +57,71 @@ async fn what_leads_to_a_pod_that_ended_goes_before_the_pod() {
     assert!(at("DELETE services/s-2abc") < at("DELETE pods/run-2abc"), "{asked:?}");
 }
 
-#[tokio::test]
-async fn what_leads_to_a_session_does_not_wait_for_what_is_told_of_others_or_of_itself() {
-    let (api, mut sessions) = (testing::Api::default(), Vec::new());
-    let crew = api.crew();
+/// Sessions that are published one after the other; of those whose number is in `untold` the first news gets no answer.
+async fn rush(api: &testing::Api, crew: &Crew, count: usize, untold: Range<usize>) -> Vec<Session> {
     let mut ground = Ground::default();
     ground.is_known = true;
     crew.world.ground.store(Arc::new(ground));
-    for number in 0..=TOLD_AT_ONCE {
+    let mut sessions = Vec::new();
+    for number in 0..count {
         let id = format!("a{number}");
         let uid = format!("uid-{id}");
         let one = Session { name: format!("run-{id}"), id: SessionId::parse(&id).ok(), uid, ..session("53/udp") };
-        api.hold(&format!("PATCH pods/{}", one.name));
+        if untold.contains(&number) {
+            api.hold(&format!("PATCH pods/{}", one.name));
+        }
         crew.world.protected(&one.namespace, true);
+        crew.begin(one.uid.clone(), crew.world.pod(testing::seen(&one)).unwrap());
+        api.until(&[&format!("POST services/s-{id}"), &format!("PATCH endpointslices/s-{id}")]).await;
         sessions.push(one);
     }
+    sessions
+}
+
+#[tokio::test]
+async fn what_leads_to_a_session_does_not_wait_for_what_is_told_of_others_or_for_its_own_turn_to_be_told() {
+    let api = testing::Api::default();
+    let crew = api.crew();
+    let mut sessions = rush(&api, &crew, TOLD_AT_ONCE + 1, 0..TOLD_AT_ONCE + 1).await;
     let told = |asked: &[String]| asked.iter().filter(|write| write.starts_with("PATCH pods/")).count();
-    for one in &sessions {
-        let wake = crew.world.pod(testing::seen(one)).unwrap();
-        crew.begin(one.uid.clone(), wake);
-        let id = one.id.as_ref().unwrap();
-        api.until(&[&format!("POST services/s-{id}"), &format!("PATCH endpointslices/s-{id}")]).await;
+    let (last, id) = (sessions.last_mut().unwrap(), format!("a{TOLD_AT_ONCE}"));
+    assert_eq!(told(&api.asked()), TOLD_AT_ONCE);
+    // Nobody wakes it for a second attempt.
+    let slice = format!("PATCH endpointslices/s-{id}");
+    api.refuse(&slice);
+    last.ports = Ports::parse("54/udp");
+    crew.world.pod(testing::seen(last));
+    for _ in 0..2 {
+        api.until(&[&slice]).await;
+        assert_eq!(told(&api.asked()), 0);
     }
-    let last = sessions.last_mut().unwrap();
     last.phase = Phase::Finished;
     crew.world.pod(testing::seen(last));
-    api.until(&[&format!("DELETE services/s-{}", last.id.as_ref().unwrap())]).await;
-    assert_eq!(told(&api.asked()), TOLD_AT_ONCE);
+    api.until(&[&format!("DELETE services/s-{id}")]).await;
+    assert_eq!(told(&api.asked()), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_to_tell_that_comes_while_a_session_is_published_is_the_next_ones() {
+    let api = testing::Api::default();
+    let crew = api.crew();
+    // The first take all turns, the next ones wait before the last.
+    let mut sessions = rush(&api, &crew, 2 * TOLD_AT_ONCE + 1, 0..TOLD_AT_ONCE).await;
+    tokio::time::advance(Duration::from_secs(5)).await;
+    api.asked();
+    for one in &mut sessions[TOLD_AT_ONCE..2 * TOLD_AT_ONCE] {
+        let slice = format!("PATCH endpointslices/s-{}", one.id.as_ref().unwrap());
+        api.hold(&slice);
+        one.ports = Ports::parse("54/udp");
+        crew.world.pod(testing::seen(one));
+        api.until(&[&slice]).await;
+    }
+    // The turns are free once the first have waited long enough for their answers, which is before the others have.
+    api.until(&[&format!("PATCH pods/run-a{}", 2 * TOLD_AT_ONCE)]).await;
+    let asked = api.asked();
+    for one in &sessions[TOLD_AT_ONCE..2 * TOLD_AT_ONCE] {
+        assert!(!asked.contains(&format!("PATCH pods/{}", one.name)), "{asked:?}");
+    }
 }
 
 #[test]

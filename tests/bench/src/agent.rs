@@ -167,14 +167,15 @@ impl Bench {
             let again = Agent::start(&self.ground)?;
             again.until_settled(count).await?;
             let found = again.server.peak_mebibytes()?;
-            rows.push([
+            let row = [
                 count.to_string(),
                 format!("{grown:.1}"),
                 format!("{found:.1}"),
                 format!("{:.2}", used * 60.0 / minute.as_secs_f64()),
                 format!("{told:.0}"),
-            ]);
-            eprintln!("{}", rows.concat().join(" | "));
+            ];
+            eprintln!("{}", row.join(" | "));
+            rows.push(row);
             drop(again);
             self.sessions.delete().await?;
         }

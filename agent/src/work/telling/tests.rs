@@ -16,13 +16,14 @@ async fn a_status_that_flaps_is_written_slower_and_what_waits_has_its_moment() {
     let (crew, mut teller) = (api.crew(), Teller::default());
     let (up, down) = (report_of(Reason::Reachable), report_of(Reason::NotRouted));
     // The watch is never behind.
-    let after =
-        |told: &Report| Seen { resource_version: u64::MAX, ..seen(&Session { told: told.told(), ..session("3000") }) };
+    let after = |told: &Report| {
+        let session = Session { told: told.told(), ..session("3000") };
+        Arc::new(Seen { resource_version: u64::MAX, ..seen(&session) })
+    };
     for _ in 0..100 {
         for (told, report) in [(&down, &up), (&up, &down)] {
-            let seen = after(told);
-            if let (Some(news), _) = teller.news(&seen, report.clone(), Instant::now()) {
-                teller.write(&crew, &seen.session, news).await;
+            if let (Some(news), _) = teller.news(&after(told), report.clone(), Instant::now()) {
+                teller.write(&crew, news).await;
             }
         }
     }
@@ -70,6 +71,12 @@ fn an_address_that_works_is_told_alone_and_what_fails_beside_it_too() {
     assert_eq!(told(&half, &done), [RouteReachable]);
     assert_eq!(told(&begun, &odd), [PortsReachable, RouteReachable]);
     assert_eq!(told(&done, &done), []);
+    let without_route = report([
+        (PortsReachable, Reason::AllReachable),
+        (RouteProgrammed, Reason::NothingToRoute),
+        (RouteReachable, Reason::NothingToRoute),
+    ]);
+    assert!(told(&begun, &without_route).contains(&PortsReachable), "no address says that it works");
 }
 
 #[test]
