@@ -3,9 +3,8 @@
 //! No series is named for a session, unless that is switched on: labels have values from closed sets alone (cases B154,
 //! B158). A session takes its part out of every gauge when it ends.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use cofferdam_policy_file::PolicyMetrics;
 use prometheus::core::Collector;
@@ -15,11 +14,13 @@ use prometheus::{
 
 mod probes;
 mod tally;
+mod watches;
 
 use crate::objects::Kind;
 use crate::probe::Record;
 
 pub(crate) use tally::{PortState, SessionState, Tally};
+pub(crate) use watches::{Watches, Watching};
 
 /// From 10 ms up to what a large image takes.
 const STARTUP_SECONDS: [f64; 14] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
@@ -83,59 +84,6 @@ pub(crate) struct Metrics {
     pub policy: PolicyMetrics,
 }
 
-/// Those of the watches; clones share them.
-#[derive(Clone, Debug)]
-pub(crate) struct Watches {
-    last_event: IntGaugeVec,
-    restarts: IntCounterVec,
-    /// How many go on, by resource: one of a new policy may begin before the one that it replaces has ended.
-    going_on: Arc<Mutex<HashMap<&'static str, usize>>>,
-}
-
-/// A watch that goes on. When it is dropped the time of its last event goes too, unless another of its resource goes on: it
-/// would grow old for ever.
-#[derive(Debug)]
-pub(crate) struct Watching {
-    of: Watches,
-    resource: &'static str,
-}
-
-impl Watches {
-    /// A watch is about to begin, and goes on until what is given is dropped; how often it broke off is there from then on,
-    /// so that a rate sees the first time.
-    #[must_use]
-    pub(crate) fn begin(&self, resource: &'static str) -> Watching {
-        self.restarts.with_label_values(&[resource]);
-        *self.going_on.lock().unwrap_or_else(PoisonError::into_inner).entry(resource).or_default() += 1;
-        Watching { of: self.clone(), resource }
-    }
-}
-
-impl Watching {
-    /// Something came, if only a sign of life.
-    pub(crate) fn event(&self) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        self.of.last_event.with_label_values(&[self.resource]).set(i64::try_from(now).unwrap_or(i64::MAX));
-    }
-
-    /// It broke off, and begins again.
-    pub(crate) fn restarted(&self) {
-        self.of.restarts.with_label_values(&[self.resource]).inc();
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let mut going_on = self.of.going_on.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(others) = going_on.get_mut(self.resource) else { return };
-        *others -= 1;
-        if *others == 0 {
-            // Where nothing ever came there is none.
-            let _ = self.of.last_event.remove_label_values(&[self.resource]);
-        }
-    }
-}
-
 impl Metrics {
     /// Registers everything, with the policy's digest; per session too, if `per_session`.
     ///
@@ -143,17 +91,6 @@ impl Metrics {
     /// When that was done before.
     pub(crate) fn register(registry: &Registry, policy_digest: &str, per_session: bool) -> prometheus::Result<Self> {
         let counters = |name: &str, help: &str, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
-        let watches = Watches {
-            last_event: IntGaugeVec::new(
-                Opts::new(
-                    "watch_last_event_timestamp_seconds",
-                    "When a watch last heard from the API server, bookmarks included, in seconds since 1970.",
-                ),
-                &["resource"],
-            )?,
-            restarts: counters("watch_restarts_total", "Watches that broke off and began again.", &["resource"])?,
-            going_on: Arc::default(),
-        };
         let metrics = Self {
             tallies: Arc::new(tally::Gauges::register(registry, per_session)?),
             startup: HistogramVec::new(
@@ -185,14 +122,18 @@ impl Metrics {
                 "Deletions of pods that slipped through that were put off, since their owner makes new ones as fast.",
             )?,
             deleted: counters("deleted_pods_total", "Pods that the agent deleted, and why.", &["reason"])?,
-            queues: IntGaugeVec::new(Opts::new("queue_depth", "Sessions that wait for their turn."), &["queue"])?,
+            queues: IntGaugeVec::new(
+                Opts::new(
+                    "queue_depth",
+                    "Sessions that wait for their turn: to have their objects written (publish) or their pod's status (tell).",
+                ),
+                &["queue"],
+            )?,
             policy: PolicyMetrics::register(registry, policy_digest)?,
-            watches,
+            watches: Watches::register(registry)?,
         };
         metrics.begin();
-        let collectors: [Box<dyn Collector>; 12] = [
-            Box::new(metrics.watches.last_event.clone()),
-            Box::new(metrics.watches.restarts.clone()),
+        let collectors: [Box<dyn Collector>; 10] = [
             Box::new(metrics.startup.clone()),
             Box::new(metrics.publish.clone()),
             Box::new(metrics.applies.clone()),
@@ -325,40 +266,5 @@ pub(crate) struct Queued(IntGauge);
 impl Drop for Queued {
     fn drop(&mut self) {
         self.0.dec();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_watch_that_never_broke_off_is_counted_as_zero_from_its_beginning() {
-        let registry = Registry::new();
-        let metrics = Metrics::register(&registry, "digest", false).unwrap();
-        let _watching = metrics.watches.begin("pods");
-        let text = text(&registry);
-        assert!(text.contains("watch_restarts_total{resource=\"pods\"} 0\n"), "{text}");
-    }
-
-    #[test]
-    fn a_watch_that_has_ended_does_not_grow_old() {
-        let registry = Registry::new();
-        let watches = Metrics::register(&registry, "digest", false).unwrap().watches;
-        let is_there = || text(&registry).contains("watch_last_event_timestamp_seconds{resource=\"gateways\"}");
-        let before = watches.begin("gateways");
-        assert!(!is_there(), "nothing was heard yet");
-        before.event();
-        let after = watches.begin("gateways");
-        drop(before);
-        assert!(is_there(), "another goes on");
-        drop(after);
-        assert!(!is_there());
-        watches.begin("gateways").event();
-        assert!(!is_there());
-    }
-
-    fn text(registry: &Registry) -> String {
-        prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
     }
 }

@@ -32,7 +32,7 @@ fn the_parameters_of_the_admission_policies_are_those_of_the_policy() {
 #[test]
 fn the_examples_have_the_shipped_profiles() {
     let shipped = Policy::built_in();
-    for folder in FOLDERS {
+    for folder in &FOLDERS[1..] {
         let policy = read(folder);
         assert!(policy.profile_names().eq(shipped.profile_names()), "{folder}");
         for name in shipped.profile_names() {

@@ -34,7 +34,7 @@ pub struct Installation {
 #[non_exhaustive]
 pub enum PolicyFileError {
     /// It could not be read.
-    #[error("cannot read the policy {name}")]
+    #[error("cannot read the policy from {name}")]
     Unreadable {
         /// What it was read from.
         name: String,
@@ -73,6 +73,9 @@ impl Installation {
 
 impl PolicySource {
     /// Reads and checks the policy.
+    ///
+    /// # Errors
+    /// When its file cannot be read, or says something that it cannot.
     pub fn load(&self) -> Result<Policy, PolicyFileError> {
         match self {
             Self::BuiltIn => Ok(Policy::built_in()),
@@ -88,6 +91,9 @@ impl PolicySource {
 }
 
 /// Reads and checks a policy that is in no file of its own, such as standard input; errors call it `name`.
+///
+/// # Errors
+/// When it cannot be read, or says something that it cannot.
 pub fn read(name: &str, from: impl Read) -> Result<Policy, PolicyFileError> {
     let mut text = String::new();
     let taken = from

@@ -58,7 +58,7 @@ fn with_image(manifests: String, image: &str) -> String {
     parts.iter().fold(manifests, |text, key| text.replace(&format!("{key}: {IMAGE}"), &format!("{key}: {image}")))
 }
 
-/// An overlay of the manifests with `image` and a policy of one's own, as the manifests' README shows it.
+/// An overlay of the manifests, by its name, with `image` and a policy of one's own, as `examples/complete` has it.
 ///
 /// # Errors
 /// When the policy does not load, or in kubectl's words.

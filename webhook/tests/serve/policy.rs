@@ -72,7 +72,7 @@ async fn a_policy_that_vanishes_keeps_the_last_one_and_may_come_back() {
     // What is left of a volume whose ConfigMap lost its key: a link that leads nowhere.
     volume.update(&[]).unwrap();
     let line = program.logged("the policy does not load, the last good one stays in force").await;
-    assert!(line["error"].as_str().unwrap().starts_with("cannot read the policy "), "{line}");
+    assert!(line["error"].as_str().unwrap().starts_with("cannot read the policy from "), "{line}");
     assert_eq!(digest(&mut connection).await, before);
     volume.update(&[(FILE, &policy(700))]).unwrap();
     program.logged("a new policy is in force").await;
