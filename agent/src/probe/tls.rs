@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
@@ -22,24 +22,12 @@ pub(crate) struct Tls {
     ca_bundle: Option<Arc<str>>,
 }
 
-/// Why a CA bundle cannot be used.
+/// Why no handshake can come about.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
-    /// It is not PEM.
-    #[error("routing.probe.caBundle is not PEM")]
-    Pem(#[source] pem::Error),
-    /// There is nothing in it.
-    #[error("routing.probe.caBundle holds no certificate")]
-    Empty,
-    /// One of its certificates cannot be a root.
-    #[error("certificate {position} of routing.probe.caBundle cannot be used")]
-    Root {
-        /// Counted from 1.
-        position: usize,
-        /// Why.
-        #[source]
-        source: rustls::Error,
-    },
+    /// The bundle holds nobody who could be trusted. A policy that was loaded was checked for that, with the same functions.
+    #[error("routing.probe.caBundle holds what is no certificate of an authority")]
+    Bundle,
     /// The cryptography knows no version that we would speak.
     #[error("no TLS version can be spoken")]
     Versions(#[source] rustls::Error),
@@ -49,9 +37,7 @@ impl TlsError {
     /// As a clause of its own.
     fn why(&self) -> &'static str {
         match self {
-            Self::Pem(_) => "routing.probe.caBundle is not PEM",
-            Self::Empty => "routing.probe.caBundle holds no certificate",
-            Self::Root { .. } => "routing.probe.caBundle holds what is no certificate of an authority",
+            Self::Bundle => "routing.probe.caBundle holds what is no certificate of an authority",
             Self::Versions(_) => "no TLS version can be spoken",
         }
     }
@@ -108,11 +94,11 @@ impl Eq for Tls {}
 
 fn roots(bundle: &str) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for (index, certificate) in CertificateDer::pem_slice_iter(bundle.as_bytes()).enumerate() {
-        let certificate = certificate.map_err(TlsError::Pem)?;
-        roots.add(certificate).map_err(|source| TlsError::Root { position: index + 1, source })?;
+    for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
+        let certificate = certificate.map_err(|_| TlsError::Bundle)?;
+        roots.add(certificate).map_err(|_| TlsError::Bundle)?;
     }
-    if roots.is_empty() { Err(TlsError::Empty) } else { Ok(roots) }
+    if roots.is_empty() { Err(TlsError::Bundle) } else { Ok(roots) }
 }
 
 /// Why a handshake failed, as a clause of its own.

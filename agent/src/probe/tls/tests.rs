@@ -83,19 +83,15 @@ async fn who_hangs_up_on_the_handshake_is_told_so() {
 
 #[tokio::test]
 async fn a_bundle_that_holds_no_certificates_is_an_error() {
-    let error = |bundle: &str| Tls::new(Some(bundle)).error().map(ToString::to_string);
-    assert_eq!(error("").as_deref(), Some("routing.probe.caBundle holds no certificate"));
-    assert_eq!(error("no PEM at all"), error(""));
-    let no_base64 = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
-    assert_eq!(error(no_base64).as_deref(), Some("routing.probe.caBundle is not PEM"));
-    let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let first = "certificate 1 of routing.probe.caBundle cannot be used";
-    assert_eq!(error(no_certificate).as_deref(), Some(first));
-    let nobody = Via::from(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
-    let tls = Tls::new(Some(no_certificate));
-    let asked = ask(&Question { via: &nobody, tls: Some(&tls), host: HOST, proof: None }, WITHIN).await;
     let why = "routing.probe.caBundle holds what is no certificate of an authority";
-    assert_eq!(asked, Err(Unanswered::Tls(why)), "it is told without asking anybody");
+    let nobody = Via::from(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
+    let block = |text: &str| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
+    for bundle in ["", "no PEM at all", &block("!"), &block("AAAA")] {
+        let tls = Tls::new(Some(bundle));
+        assert_eq!(tls.error().map(ToString::to_string).as_deref(), Some(why));
+        let asked = ask(&Question { via: &nobody, tls: Some(&tls), host: HOST, proof: None }, WITHIN).await;
+        assert_eq!(asked, Err(Unanswered::Tls(why)), "it is told without asking anybody");
+    }
 }
 
 #[test]
