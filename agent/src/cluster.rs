@@ -25,6 +25,7 @@ mod error;
 mod pages;
 
 pub(crate) use error::{Class, Failed};
+pub(crate) use pages::Pages;
 
 /// An answer that is not a watch may take so long.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -298,6 +299,11 @@ impl Cluster {
         if !matches!(class, Class::NotFound | Class::AlreadyExists | Class::Expired) {
             self.errors.with_label_values(&[class.as_str()]).inc();
         }
+    }
+
+    /// Counts a list that took so long that its pages were too old: unlike a watch that is too old, nothing heals it.
+    fn list_expired(&self) {
+        self.errors.with_label_values(&[Class::Expired.as_str()]).inc();
     }
 
     async fn ask(&self, resource: &Resource, request: Built) -> Result<Value, Failed> {

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::backoff::Backoff;
-use crate::cluster::{Class, Cluster, Failed, Resource, Selection};
+use crate::cluster::{Class, Cluster, Failed, Pages, Resource, Selection};
 use crate::metrics::Watching;
 
 mod collected;
@@ -34,6 +34,10 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// How much larger pages get after a list that took too long: fewer questions, each of which the API server looks through
+/// its objects for.
+const LARGER: u32 = 4;
+
 /// What is told of the objects.
 #[derive(Debug)]
 pub(crate) enum Change {
@@ -50,7 +54,8 @@ pub(crate) enum Change {
     Unreadable(Class),
 }
 
-/// Lists and watches until it is dropped, which `watching` counts. `relist` begins anew, for whoever reads the objects differently now.
+/// Lists and watches until it is dropped, which `watching` counts. `relist` begins anew, for whoever reads the objects
+/// differently now.
 pub(crate) async fn follow(
     cluster: Cluster,
     resource: Resource,
@@ -61,9 +66,11 @@ pub(crate) async fn follow(
 ) {
     let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
     let mut from: Option<String> = None;
+    let mut times = 1_u32;
     loop {
+        let lists = from.is_none();
         let done = match from.take() {
-            None => list(&cluster, &resource, &selection, &watching, &mut tell).await,
+            None => list(cluster.pages(&resource, &selection).larger(times), &watching, &mut tell).await,
             Some(version) => {
                 let going_on = watch(&cluster, &resource, &selection, &watching, version, &mut failures, &mut tell);
                 tokio::select! {
@@ -77,12 +84,19 @@ pub(crate) async fn follow(
             Err((failed, resume)) => {
                 watching.restarted();
                 let first = failures.failures() == 0;
-                if failed.class == Class::Expired {
+                let is_too_old = failed.class == Class::Expired;
+                if is_too_old && lists {
+                    // The list took longer than the API server keeps what was there at its first page.
+                    times = times.saturating_mul(LARGER);
+                }
+                if is_too_old && !lists {
                     // Self-healing: the list that follows tells what was missed (case B113).
                     tracing::debug!(resource = resource.name, "the watch is too old, listing anew");
                 } else {
-                    if first {
-                        tracing::warn!(resource = resource.name, error = %failed, "cannot be watched");
+                    // A list that is too old may follow a watch that was.
+                    if first || is_too_old {
+                        let doing = if lists { "listed" } else { "watched" };
+                        tracing::warn!(resource = resource.name, error = %failed, "cannot be {doing}");
                     }
                     // A connection that broke is nothing; one that does not come back is. After that all is listed anew:
                     // nothing in a watch that goes on says when it has told what was missed, and until then what is known
@@ -101,20 +115,15 @@ pub(crate) async fn follow(
 type Done = Result<Option<String>, (Failed, Option<String>)>;
 
 /// Lists everything; gives the version to watch from.
-async fn list(
-    cluster: &Cluster,
-    resource: &Resource,
-    selection: &Selection,
-    watching: &Watching,
-    tell: &mut impl FnMut(Change),
-) -> Done {
+async fn list(mut pages: Pages<'_>, watching: &Watching, tell: &mut impl FnMut(Change)) -> Done {
     tell(Change::Begun);
-    let (mut pages, mut version) = (cluster.pages(resource, selection), String::new());
+    let mut version = String::new();
     while let Some(page) = pages.next().await.map_err(|failed| (failed, None))? {
-        watching.event();
         page.items.into_iter().for_each(|object| tell(Change::Seen(object)));
         version = page.resource_version;
     }
+    // Not before: a list that never comes to its end would look like a watch that hears of everything.
+    watching.event();
     tell(Change::Listed);
     Ok(Some(version))
 }
@@ -139,7 +148,8 @@ async fn watch(
             return Err((failed, Some(version)));
         };
         // A list alone proves nothing: who may list and not watch would be asked for both without a pause.
-        if matches!(event, Some(Ok(_))) {
+        // Nor does a watch whose first word is that it failed.
+        if matches!(&event, Some(Ok(event)) if !matches!(event, WatchEvent::Error(_))) {
             failures.over();
             is_alive = true;
         }

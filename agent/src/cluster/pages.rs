@@ -3,16 +3,24 @@
 use kube::core::params::ListParams;
 use kube::core::{ListMeta, Request};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Cluster, Failed, Resource, Selection};
+use super::{Class, Cluster, Failed, Resource, Selection};
 use crate::objects::Bounded;
 
 /// Objects of one page: one may have more than a megabyte, and a page is in memory three times while it is read.
-const OBJECTS: u32 = 10;
+const OBJECTS_PER_PAGE: u32 = 10;
+
+/// The same where of each object little is kept, so that the text is all there is: of 25 of the largest a hundred megabytes,
+/// which fit into an agent.
+const BOUNDED_PER_PAGE: u32 = 25;
 
 /// The same where of each object its metadata alone is sent, which may have half a megabyte.
-const METADATA: u32 = 50;
+const METADATA_PER_PAGE: u32 = 50;
+
+/// No page is larger than this, whatever happened: a list that cannot end is no better than one that is too large.
+const MOST_PER_PAGE: u32 = 500;
 
 /// The pages of a list.
 #[derive(Debug)]
@@ -26,9 +34,9 @@ pub(crate) struct Pages<'a> {
 
 /// One of them.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct Page<T = Value> {
     /// The objects; without `apiVersion` and `kind`, which a list says once.
-    pub items: Vec<Value>,
+    pub items: Vec<T>,
     /// From where to watch.
     pub resource_version: String,
 }
@@ -45,7 +53,14 @@ impl Cluster {
     /// The objects of a kind; nothing is asked for yet.
     #[must_use]
     pub(crate) fn pages<'a>(&'a self, resource: &'a Resource, selection: &'a Selection) -> Pages<'a> {
-        let mut params = ListParams::default().limit(if resource.is_metadata() { METADATA } else { OBJECTS });
+        let limit = if resource.is_metadata() {
+            METADATA_PER_PAGE
+        } else if resource.is_bounded() {
+            BOUNDED_PER_PAGE
+        } else {
+            OBJECTS_PER_PAGE
+        };
+        let mut params = ListParams::default().limit(limit);
         if !selection.labels.is_empty() {
             params = params.labels(&selection.labels);
         }
@@ -57,24 +72,52 @@ impl Cluster {
 }
 
 impl Pages<'_> {
+    /// Pages for whoever keeps little of each object, see [`next_of`](Self::next_of).
+    #[must_use]
+    pub(crate) fn bounded(mut self) -> Self {
+        self.params.limit = Some(BOUNDED_PER_PAGE);
+        self
+    }
+
+    /// Pages so many times as large, up to a largest.
+    #[must_use]
+    pub(crate) fn larger(mut self, times: u32) -> Self {
+        self.params.limit = self.params.limit.map(|limit| limit.saturating_mul(times).min(MOST_PER_PAGE));
+        self
+    }
+
     /// The next page, which may be empty; none after the last.
     ///
     /// # Errors
-    /// Of class [`Class::Expired`](super::Class::Expired) where the pages before are too old; the list then begins anew.
+    /// Of class [`Class::Expired`] where the pages before are too old, which is counted: nobody has read the whole list then,
+    /// and it has to begin anew.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>, Failed> {
+        if !self.resource.is_bounded() {
+            return self.next_of().await;
+        }
+        let page = self.next_of::<Bounded>().await?;
+        Ok(page.map(|Page { items, resource_version }| {
+            let items = items.into_iter().map(|Bounded(object)| object).collect();
+            Page { items, resource_version }
+        }))
+    }
+
+    /// The same, for whoever reads each object in a way of their own.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub(crate) async fn next_of<T: DeserializeOwned>(&mut self) -> Result<Option<Page<T>>, Failed> {
         if self.is_over {
             return Ok(None);
         }
         let (cluster, params) = (self.cluster, &self.params);
         let request = Request::new(self.resource.path(self.namespace));
         let request = if self.resource.is_metadata() { request.list_metadata(params) } else { request.list(params) };
-        let (metadata, items) = if self.resource.is_bounded() {
-            let List { metadata, items } = cluster.request::<List<Bounded>>(request).await?;
-            (metadata, items.map(|items| items.into_iter().map(|Bounded(object)| object).collect()))
-        } else {
-            let List { metadata, items } = cluster.request(request).await?;
-            (metadata, items)
-        };
+        let List { metadata, items } = cluster.request::<List<T>>(request).await.inspect_err(|failed| {
+            if failed.class == Class::Expired {
+                cluster.list_expired();
+            }
+        })?;
         self.params.continue_token = metadata.continue_.filter(|token| !token.is_empty());
         self.is_over = self.params.continue_token.is_none();
         let resource_version = metadata.resource_version.unwrap_or_default();

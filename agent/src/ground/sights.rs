@@ -55,7 +55,7 @@ pub(super) fn gateway(lookout: &mut Lookout<Sights>, selection: Selection) {
     let mut gateways: Collected<Value> = Collected::default();
     lookout.watch(resource.name, resource, selection, move |sights, change| {
         if is_refused(&change) {
-            // What was read stays: a connection that broke says nothing of the Gateway.
+            // What was read stays: that it may not be read any more, or that its kind is gone for a moment, is no other Gateway.
             if sights.gateway == Parent::NotAsked {
                 sights.gateway = Parent::Unreadable;
             }

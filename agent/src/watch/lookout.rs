@@ -66,7 +66,8 @@ impl<S: Send + 'static> Lookout<S> {
         }
     }
 
-    /// Watches; `name` is what metrics call it. `take` takes in what is told, and says whether what was seen may be another then.
+    /// Watches; `name` is what metrics call it. `take` takes in what is told, and says whether what was seen may be another
+    /// then.
     pub(crate) fn watch(
         &mut self,
         name: &'static str,
@@ -79,7 +80,8 @@ impl<S: Send + 'static> Lookout<S> {
         self.tasks.spawn(async move { follow(cluster, resource, selection, watching, &Notify::new(), tell).await });
     }
 
-    /// Begins what finds out otherwise, and puts it into the picture that it is given.
+    /// Runs what cannot be watched, such as discovery, beside the watches. It puts what it finds into the picture that it is
+    /// given.
     pub(crate) fn ask<F: Future<Output = ()> + Send + 'static>(&mut self, ask: impl FnOnce(Cluster, Picture<S>) -> F) {
         self.tasks.spawn(ask(self.cluster.clone(), self.picture.clone()));
     }

@@ -21,8 +21,17 @@ type Answer = (u16, String, bool);
 
 /// An API server that gives these answers, one after the other, and then none at all.
 fn server(answers: Vec<Answer>) -> (Cluster, Watches) {
+    let (cluster, watches, ..) = noting_server(answers);
+    (cluster, watches)
+}
+
+/// The same; with what it was asked for, and what was counted.
+fn noting_server(answers: Vec<Answer>) -> (Cluster, Watches, Arc<Mutex<Vec<String>>>, Registry) {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
-    let service = tower::service_fn(move |_: Request<Body>| {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let its_asked = Arc::clone(&asked);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        its_asked.lock().unwrap().push(request.uri().query().unwrap_or_default().to_owned());
         let next = answers.lock().unwrap().pop_front();
         async move {
             let Some((status, text, stays)) = next else { return std::future::pending().await };
@@ -34,12 +43,16 @@ fn server(answers: Vec<Answer>) -> (Cluster, Watches) {
     });
     let registry = Registry::new();
     let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
-    (cluster, Metrics::register(&registry, "", false).unwrap().watches)
+    (cluster, Metrics::register(&registry, "", false).unwrap().watches, asked, registry)
 }
 
 /// Follows services there.
 fn follow_by(answers: Vec<Answer>) -> mpsc::UnboundedReceiver<Change> {
     let (cluster, watches) = server(answers);
+    followed(cluster, watches)
+}
+
+fn followed(cluster: Cluster, watches: Watches) -> mpsc::UnboundedReceiver<Change> {
     let (told, changes) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let tell = move |change| told.send(change).unwrap();
@@ -77,9 +90,8 @@ async fn after_a_time_in_which_nothing_could_be_read_all_is_listed_anew() {
     assert!(told(&mut changes).await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_may_list_and_not_watch_is_not_asked_without_a_pause() {
-    let answers = (0..20).flat_map(|_| [list(), forbidden(), forbidden()]).collect();
+/// How many lists are over in two minutes.
+async fn lists_of(answers: Vec<Answer>) -> usize {
     let mut changes = follow_by(answers);
     let begun = tokio::time::Instant::now();
     let mut lists = 0;
@@ -91,7 +103,57 @@ async fn who_may_list_and_not_watch_is_not_asked_without_a_pause() {
             Ok(None) | Err(_) => break,
         }
     }
+    lists
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_and_not_watch_is_not_asked_without_a_pause() {
+    let lists = lists_of((0..20).flat_map(|_| [list(), forbidden(), forbidden()]).collect()).await;
     assert!((2..12).contains(&lists), "{lists}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_is_who_ends_every_watch_with_an_error() {
+    let error = json!({"type": "ERROR", "object": {"kind": "Status", "code": 500, "reason": "InternalError",
+        "message": "no", "status": "Failure"}});
+    let lists = lists_of((0..20).flat_map(|_| [list(), (200, format!("{error}\n"), false)]).collect()).await;
+    // Not all of them: the pauses grow to half a minute.
+    assert!((2..16).contains(&lists), "{lists}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_takes_so_long_that_it_never_ends_is_a_failure_and_the_next_has_larger_pages() {
+    let page = json!({"metadata": {"resourceVersion": "1", "continue": "more"}, "items": []}).to_string();
+    let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}).to_string();
+    let answers = vec![(200, page, false), (410, gone, false), list(), (200, String::new(), true)];
+    let (cluster, watches, asked, registry) = noting_server(answers);
+    let mut changes = followed(cluster, watches);
+    let heard = || {
+        let families = registry.gather();
+        families.iter().any(|family| family.name() == "watch_last_event_timestamp_seconds")
+    };
+    assert!(matches!(changes.recv().await, Some(Change::Begun)));
+    let unreadable = changes.recv().await;
+    assert!(matches!(unreadable, Some(Change::Unreadable(Class::Expired))), "{unreadable:?}");
+    assert!(!heard(), "half a list is no sign of life");
+    let families = registry.gather();
+    let errors = families.iter().find(|family| family.name() == "api_errors_total").unwrap();
+    let counted: Vec<_> = errors.get_metric().iter().filter(|metric| metric.get_counter().get_value() > 0.0).collect();
+    assert_eq!((counted.len(), counted[0].get_label()[0].value()), (1, "expired"));
+    assert!(matches!(changes.recv().await, Some(Change::Begun)));
+    assert!(matches!(changes.recv().await, Some(Change::Listed)));
+    assert!(heard());
+    let limits: Vec<_> = asked
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|query| {
+            form_urlencoded::parse(query.as_bytes())
+                .find(|(name, _)| name == "limit")
+                .map(|(_, limit)| limit.into_owned())
+        })
+        .collect();
+    assert_eq!(limits, ["10", "10", "40"]);
 }
 
 #[tokio::test(start_paused = true)]
