@@ -47,7 +47,7 @@ async fn again<F: Future<Output = ()>>(duty: &'static str, begin: impl Fn() -> F
 
 /// A call failed; it was told already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Failed;
+struct Logged;
 
 /// A write of an object of this name.
 #[derive(Clone, Debug)]
@@ -69,10 +69,10 @@ enum What {
 
 impl Context {
     /// The answer. What went wrong is told.
-    fn told<T>(&self, doing: &'static str, answer: Result<T, cluster::Failed>) -> Result<T, Failed> {
+    fn told<T>(&self, doing: &'static str, answer: Result<T, cluster::Failed>) -> Result<T, Logged> {
         answer.map_err(|failed| {
             self.troubles.failed(doing, &failed);
-            Failed
+            Logged
         })
     }
 
@@ -80,7 +80,7 @@ impl Context {
     /// wrong, and the next look shows what is to be done.
     ///
     /// What has begun goes on to its end, also when this is dropped.
-    async fn write(&self, doing: &'static str, write: Write) -> Result<bool, Failed> {
+    async fn write(&self, doing: &'static str, write: Write) -> Result<bool, Logged> {
         let (cluster, Write { namespace, name, what }) = (self.cluster.clone(), write);
         let writing = self.writes.spawn(async move {
             match what {
@@ -93,7 +93,7 @@ impl Context {
             Ok(Err(failed)) if failed.class.is_outdated() => Ok(false),
             Ok(written) => self.told(doing, written).map(|()| true),
             // It panicked, which is logged, or the program ends.
-            Err(_) => Err(Failed),
+            Err(_) => Err(Logged),
         }
     }
 }

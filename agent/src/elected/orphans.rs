@@ -16,6 +16,8 @@ pub(super) struct Metadata {
     pub(super) resource_version: String,
     /// The id of its session; none without the label.
     pub(super) session: Option<String>,
+    /// It is being deleted, and waits for whoever has a finalizer on it.
+    is_leaving: bool,
     /// Its node; none where it names none that could be there.
     node: Option<String>,
     /// The pods that own it.
@@ -42,6 +44,7 @@ impl Metadata {
             uid: text(&metadata["uid"]),
             resource_version: text(&metadata["resourceVersion"]),
             session: metadata["labels"][SESSION].as_str().map(str::to_owned),
+            is_leaving: metadata["deletionTimestamp"].is_string(),
             node: metadata["annotations"][NODE].as_str().filter(|node| is_object_name(node)).map(str::to_owned),
             pods: pods.map(|pod| Owner { name: text(&pod["name"]), uid: text(&pod["uid"]) }).collect(),
         }
@@ -70,8 +73,11 @@ pub(super) enum Suspicion<'a> {
     NodeGone(&'a str),
 }
 
-/// Why that object of ours seems to belong to nobody; none for one that belongs to somebody.
+/// Why that object of ours seems to belong to nobody; none for one that belongs to somebody, or is being deleted already.
 pub(super) fn suspicion<'a>(object: &'a Metadata, known: &Known) -> Option<Suspicion<'a>> {
+    if object.is_leaving {
+        return None;
+    }
     if let Some(node) = object.node.as_deref().filter(|node| !known.nodes.contains(*node)) {
         return Some(Suspicion::NodeGone(node));
     }
@@ -132,6 +138,14 @@ mod tests {
         ] {
             assert_eq!(suspicion(&object(node, session, &owners), &known()), expected, "{node} {session} {owners}");
         }
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_not_deleted_again() {
+        let mut orphan = json!({"metadata": {"name": "s-abc", "namespace": "team-a"}});
+        assert_eq!(suspicion(&Metadata::read(&orphan), &known()), Some(Suspicion::Unowned));
+        orphan["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(suspicion(&Metadata::read(&orphan), &known()), None);
     }
 
     #[test]

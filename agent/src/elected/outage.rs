@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESSION};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::reason::{ConditionType, Reason};
@@ -49,6 +50,22 @@ impl Pod {
             address: address(&status["podIP"]),
             told,
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Pod {
+    /// Reads it without its specification, which its author can make large.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Parts {
+            #[serde(default)]
+            metadata: Value,
+            #[serde(default)]
+            status: Value,
+        }
+        let Parts { metadata, status } = Parts::deserialize(deserializer)?;
+        let parts = [("metadata".to_owned(), metadata), ("status".to_owned(), status)];
+        Ok(Self::read(&Value::Object(parts.into_iter().collect())))
     }
 }
 

@@ -9,7 +9,7 @@ use kube::core::params::Preconditions;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Failed, WRITES, What, Write};
+use super::{Logged, WRITES, What, Write};
 use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
 use crate::elected::network_policy::Live;
@@ -90,7 +90,7 @@ async fn take(context: &Context, steps: Vec<Step>) {
     }
 }
 
-async fn take_one(context: &Context, step: Step) -> Result<(), Failed> {
+async fn take_one(context: &Context, step: Step) -> Result<(), Logged> {
     let write = |namespace: &str, what| {
         let write = Write { namespace: namespace.to_owned(), name: NETWORK_POLICY.to_owned(), what };
         context.write(DOING, write)

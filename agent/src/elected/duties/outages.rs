@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{Failed, WRITES, What, Write};
+use super::{Logged, WRITES, What, Write};
 use crate::backoff::Backoff;
 use crate::cluster::{Resource, Selection};
 use crate::desired::node_hash;
@@ -30,24 +30,55 @@ const RETRY: Duration = Duration::from_secs(1);
 const SLICES: &str = "taking endpoints out of service";
 const PODS: &str = "marking the sessions of a node";
 
-/// The uids of sessions that were marked while the agent of their node has been silent. One that is unready and works all the
-/// same writes over a mark what it knows, and two that contradict each other would go on for ever: so each is marked once.
-/// Only the elected agent knows how long a silence lasts; an agent that others call silent does not know it.
-type Marked = BTreeMap<String, BTreeSet<String>>;
+/// What is remembered from one round to the next.
+#[derive(Debug, Default)]
+struct Memory {
+    /// The uids of sessions that were marked while the agent of their node has been silent. One that is unready and works all
+    /// the same writes over a mark what it knows, and two that contradict each other would go on for ever: so each is marked
+    /// once. Only the elected agent knows how long a silence lasts; an agent that others call silent does not know it.
+    marked: BTreeMap<String, BTreeSet<String>>,
+    /// Of which look each node's last was, and for what.
+    looks: BTreeMap<String, (Outage, u64)>,
+    /// How many looks there were.
+    count: u64,
+}
+
+impl Memory {
+    /// Forgets what is over.
+    fn keep(&mut self, assessment: &Assessment) {
+        self.marked.retain(|node, _| assessment.silent.contains(node));
+        self.looks.retain(|node, (outage, _)| assessment.outage(node) == Some(*outage));
+    }
+
+    /// The nodes with an outage: those that nobody has looked at yet come first, the lost ones before the others, and then
+    /// those whose last look is the oldest, so that none waits for ever where the assessment changes all the time.
+    fn order(&self, assessment: &Assessment) -> Vec<(String, Outage)> {
+        let lost = assessment.lost.iter().map(|node| (node.clone(), Outage::Lost));
+        let silent = assessment.silent.iter().map(|node| (node.clone(), Outage::Silent));
+        let mut nodes: Vec<_> = lost.chain(silent).collect();
+        nodes.sort_by_key(|(node, _)| self.looks.get(node).map(|(_, look)| *look));
+        nodes
+    }
+
+    fn looks_at(&mut self, node: &str, outage: Outage) {
+        self.count += 1;
+        self.looks.insert(node.to_owned(), (outage, self.count));
+    }
+}
 
 /// Does what the newest assessment asks for. Never ends.
 pub(super) async fn run(context: &Context, mut told: watch::Receiver<Assessment>) {
     let mut is_braked = false;
     let mut failures = Backoff::new(RETRY, ROUND);
-    let mut marked = Marked::new();
+    let mut memory = Memory::default();
     loop {
         let assessment = told.borrow_and_update().clone();
         if assessment.is_braked != is_braked {
             is_braked = assessment.is_braked;
             tell_brake(context, &assessment);
         }
-        marked.retain(|node, _| assessment.silent.contains(node));
-        let pause = if round(context, &assessment, &told, &mut marked).await {
+        memory.keep(&assessment);
+        let pause = if round(context, &assessment, &told, &mut memory).await {
             failures.over();
             ROUND
         } else {
@@ -61,36 +92,23 @@ pub(super) async fn run(context: &Context, mut told: watch::Receiver<Assessment>
     }
 }
 
-/// One look at every node with an outage, the lost ones first. Whether all of it succeeded.
+/// One look at every node with an outage. It is left as soon as the assessment is another: a node that was lost just now need
+/// not wait for those that were lost before. Whether all of it succeeded.
 async fn round(
     context: &Context,
     assessment: &Assessment,
     told: &watch::Receiver<Assessment>,
-    marked: &mut Marked,
+    memory: &mut Memory,
 ) -> bool {
-    let lost = assessment.lost.iter().map(|node| (node, Outage::Lost));
-    let silent = assessment.silent.iter().map(|node| (node, Outage::Silent));
+    // Asked again before every write, too: a node that is back belongs to its own agent.
+    let holds = || !told.has_changed().unwrap_or_default();
     let mut is_fine = true;
-    for (node, outage) in lost.chain(silent) {
-        // Asked again before every write: a node that is back belongs to its own agent.
-        let holds = || told.borrow().outage(node) == Some(outage);
-        if outage == Outage::Lost {
-            is_fine &= withdraw(context, node, |_| true, &holds).await.is_ok();
+    for (node, outage) in memory.order(assessment) {
+        if !holds() {
+            return is_fine;
         }
-        let Ok(pods) = pods(context, node).await else {
-            is_fine = false;
-            continue;
-        };
-        if outage == Outage::Silent {
-            is_fine &= withdraw(context, node, |slice| leads_astray(slice, &pods), &holds).await.is_ok();
-        }
-        // On a lost node nobody writes over a mark, so none is remembered.
-        let mut nothing = BTreeSet::new();
-        let marked = match outage {
-            Outage::Lost => &mut nothing,
-            Outage::Silent => marked.entry(node.clone()).or_default(),
-        };
-        is_fine &= mark(context, node, outage, pods, marked, &holds).await.is_ok();
+        memory.looks_at(&node, outage);
+        is_fine &= look(context, &node, outage, memory, &holds).await.is_ok();
     }
     if is_fine {
         context.troubles.over(SLICES);
@@ -99,46 +117,90 @@ async fn round(
     is_fine
 }
 
-/// The pods of a node with the label of a session: no other has endpoints of ours.
-async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Failed> {
+/// One look at a node.
+async fn look(
+    context: &Context,
+    node: &str,
+    outage: Outage,
+    memory: &mut Memory,
+    holds: &impl Fn() -> bool,
+) -> Result<(), Logged> {
+    // Slices before pods: none is judged by a pod as it was before the slice was written, since one that was written after it
+    // was listed is refused for its version.
+    let slices = slices(context, node, outage, holds).await;
+    if !holds() {
+        return slices.map(drop);
+    }
+    let pods = pods(context, node).await?;
+    let withdrawn = match slices {
+        Ok(mut slices) => {
+            slices.retain(|slice| leads_astray(slice, &pods));
+            withdraw(context, node, &slices, holds).await
+        }
+        Err(Logged) => Err(Logged),
+    };
+    // On a lost node nobody writes over a mark, so none is remembered.
+    let mut nothing = BTreeSet::new();
+    let marked = match outage {
+        Outage::Lost => &mut nothing,
+        Outage::Silent => memory.marked.entry(node.to_owned()).or_default(),
+    };
+    mark(context, node, outage, pods, marked, holds).await.and(withdrawn)
+}
+
+/// The pods of a node with the label of a session. One that has lost it since is not among them: its slice stays in service
+/// while the agent is silent, and nobody marks it.
+async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Logged> {
     let resource = Resource::core("pods");
+    // API servers have an index of pods by node. It serves a first page, but for the later ones they look through the pods of
+    // all nodes. A list from their cache (`resourceVersion=0`) needs no later ones, and knows no pages: what authors make
+    // large would be in memory all at once. So it is pages, as large as may be.
     let (labels, fields) = (SESSION.to_owned(), format!("spec.nodeName={node}"));
     let selection = Selection { labels, fields, ..Selection::default() };
-    let (mut pages, mut pods) = (context.cluster.pages(&resource, &selection), Vec::new());
-    while let Some(page) = context.told(PODS, pages.next().await)? {
-        pods.extend(page.items.iter().map(Pod::read));
+    let (mut pages, mut pods) = (context.cluster.pages(&resource, &selection).bounded(), Vec::new());
+    while let Some(page) = context.told(PODS, pages.next_of().await)? {
+        pods.extend(page.items);
     }
     Ok(pods)
 }
 
-/// Takes the endpoints of those of our slices of a node out of service that `goes` says it of.
-async fn withdraw(
+/// Our slices of a node that have endpoints. Of a lost node there are none to be judged: what is read is out of service.
+async fn slices(
     context: &Context,
     node: &str,
-    goes: impl Fn(&Value) -> bool,
+    outage: Outage,
     holds: &impl Fn() -> bool,
-) -> Result<(), Failed> {
-    let resource = &resource(Kind::EndpointSlice, "v1");
+) -> Result<Vec<Value>, Logged> {
+    let resource = resource(Kind::EndpointSlice, "v1");
     let labels = format!("{MANAGED_BY}={AGENT},{NODE_HASH}={}", node_hash(node));
     let selection = Selection { labels, ..Selection::default() };
-    let (mut pages, mut result) = (context.cluster.pages(resource, &selection), Ok(()));
-    while let Some(page) = context.told(SLICES, pages.next().await)? {
-        let mut writes = Vec::new();
-        for apply in page.items.iter().filter(|slice| goes(slice)).filter_map(|slice| withdrawn(slice, node)) {
-            let text = |name: &str| apply["metadata"][name].as_str().unwrap_or_default().to_owned();
-            let (namespace, name) = (text("namespace"), text("name"));
-            writes.push(async move {
-                if !holds() {
-                    return (name, Ok(false));
-                }
-                let write = Write { namespace, name: name.clone(), what: What::Apply(resource.clone(), apply) };
-                (name, context.write(SLICES, write).await)
-            });
+    let (mut pages, mut slices, mut result) = (context.cluster.pages(&resource, &selection), Vec::new(), Ok(()));
+    while holds()
+        && let Some(page) = context.told(SLICES, pages.next().await)?
+    {
+        match outage {
+            Outage::Lost => result = withdraw(context, node, &page.items, holds).await.and(result),
+            Outage::Silent => slices.extend(page.items.into_iter().filter(|slice| withdrawn(slice, node).is_some())),
         }
-        let what = "endpoint slices of a node are out of service";
-        result = write_all(writes, node, what, &mut BTreeSet::new()).await.and(result);
     }
-    result
+    result.map(|()| slices)
+}
+
+/// Takes the endpoints of these slices out of service, as far as they are that node's.
+async fn withdraw(context: &Context, node: &str, slices: &[Value], holds: &impl Fn() -> bool) -> Result<(), Logged> {
+    let mut writes = Vec::new();
+    for apply in slices.iter().filter_map(|slice| withdrawn(slice, node)) {
+        let text = |name: &str| apply["metadata"][name].as_str().unwrap_or_default().to_owned();
+        let (namespace, name) = (text("namespace"), text("name"));
+        writes.push(async move {
+            if !holds() {
+                return (name, Ok(false));
+            }
+            let what = What::Apply(resource(Kind::EndpointSlice, "v1"), apply);
+            (name.clone(), context.write(SLICES, Write { namespace, name, what }).await)
+        });
+    }
+    write_all(writes, node, "endpoint slices of a node are out of service", &mut BTreeSet::new()).await
 }
 
 /// Marks the sessions among the pods of a node, but those that are `marked`, which holds all that are then.
@@ -149,7 +211,7 @@ async fn mark(
     pods: Vec<Pod>,
     marked_before: &mut BTreeSet<String>,
     holds: &impl Fn() -> bool,
-) -> Result<(), Failed> {
+) -> Result<(), Logged> {
     let now = time(Timestamp::now());
     let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
     marked_before.retain(|uid| there.contains(uid.as_str()));
@@ -176,12 +238,12 @@ async fn mark(
 
 /// Some writes at a time, each of what it is called by; a line in the log for all of them. What is written now joins
 /// `written`.
-async fn write_all<F: Future<Output = (String, Result<bool, Failed>)>>(
+async fn write_all<F: Future<Output = (String, Result<bool, Logged>)>>(
     writes: Vec<F>,
     node: &str,
     what: &'static str,
     written: &mut BTreeSet<String>,
-) -> Result<(), Failed> {
+) -> Result<(), Logged> {
     let (mut count, mut result) = (0_usize, Ok(()));
     let mut writes = stream::iter(writes).buffer_unordered(WRITES);
     while let Some((name, write)) = writes.next().await {
@@ -192,7 +254,7 @@ async fn write_all<F: Future<Output = (String, Result<bool, Failed>)>>(
             }
             Ok(false) => {}
             // The others may well succeed.
-            Err(Failed) => result = Err(Failed),
+            Err(Logged) => result = Err(Logged),
         }
     }
     if count > 0 {
@@ -215,4 +277,37 @@ fn tell_brake(context: &Context, assessment: &Assessment) {
     );
     let Identity { pod, namespace } = &*context.identity;
     context.events.tell_of("Pod", namespace, pod, Tone::Warning, "TooManyNodesLost", &note);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_was_lost_just_now_comes_first_and_nobody_waits_for_ever() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let assessed = |lost: &[&str], silent: &[&str]| Assessment {
+            lost: names(lost),
+            silent: names(silent),
+            ..Assessment::default()
+        };
+        let mut memory = Memory::default();
+        let order = |memory: &mut Memory, assessment: &Assessment| {
+            memory.keep(assessment);
+            let nodes = memory.order(assessment);
+            // The round is left after the first.
+            memory.looks_at(&nodes[0].0, nodes[0].1);
+            nodes.into_iter().map(|(node, _)| node).collect::<Vec<_>>().join(" ")
+        };
+        let both = assessed(&["c", "d"], &["a", "b"]);
+        assert_eq!(order(&mut memory, &both), "c d a b");
+        assert_eq!(order(&mut memory, &both), "d a b c");
+        assert_eq!(order(&mut memory, &both), "a b c d");
+        assert_eq!(order(&mut memory, &both), "b c d a");
+        assert_eq!(order(&mut memory, &both), "c d a b");
+        assert_eq!(order(&mut memory, &assessed(&["c", "d", "e"], &["a", "b"])), "e d a b c", "it is new");
+        assert_eq!(order(&mut memory, &assessed(&["a", "c", "d"], &["b"])), "a d b c", "it is lost now");
+        order(&mut memory, &assessed(&["a", "c"], &["b"]));
+        assert_eq!(order(&mut memory, &both), "d a c b", "one was back, one is no longer lost");
+    }
 }

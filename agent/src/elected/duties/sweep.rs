@@ -8,7 +8,7 @@ use cofferdam_model::keys::{AGENT, MANAGED_BY, SESSION};
 use kube::core::params::Preconditions;
 use tokio::time::sleep;
 
-use super::{Failed, What, Write};
+use super::{Logged, What, Write};
 use crate::cluster::{Class, Resource, Selection};
 use crate::elected::Context;
 use crate::elected::orphans::{Known, Metadata, Suspicion, suspicion};
@@ -34,7 +34,7 @@ pub(super) async fn run(context: &Context) {
 }
 
 /// Looks at everything once. What fails for one kind or one object keeps no other from being swept.
-async fn sweep(context: &Context) -> Result<(), Failed> {
+async fn sweep(context: &Context) -> Result<(), Logged> {
     let known = known(context).await?;
     let mut gone = Gone { context, pods: BTreeMap::new(), sessions: BTreeMap::new(), nodes: BTreeMap::new() };
     let mut result = Ok(());
@@ -43,7 +43,7 @@ async fn sweep(context: &Context) -> Result<(), Failed> {
             match sweep_version(context, kind, version, &known, &mut gone).await {
                 Ok(true) => break,
                 Ok(false) => {}
-                Err(Failed) => result = Err(Failed),
+                Err(Logged) => result = Err(Logged),
             }
         }
     }
@@ -57,7 +57,7 @@ async fn sweep_version(
     version: &str,
     known: &Known,
     gone: &mut Gone<'_>,
-) -> Result<bool, Failed> {
+) -> Result<bool, Logged> {
     let resource = resource(kind, version).metadata();
     let ours = Selection { labels: format!("{MANAGED_BY}={AGENT}"), ..Selection::default() };
     let (mut pages, mut result) = (context.cluster.pages(&resource, &ours), Ok(true));
@@ -73,7 +73,7 @@ async fn sweep_version(
             let swept = match gone.is_so(&object, &suspicion).await {
                 Ok(true) => delete(context, kind, &resource, object.clone()).await,
                 Ok(false) => Ok(()),
-                Err(Failed) => Err(Failed),
+                Err(Logged) => Err(Logged),
             };
             result = swept.and(result);
         }
@@ -81,7 +81,7 @@ async fn sweep_version(
 }
 
 /// All nodes, and all pods with the label of a session.
-async fn known(context: &Context) -> Result<Known, Failed> {
+async fn known(context: &Context) -> Result<Known, Logged> {
     let mut known = Known::default();
     let (pods, nodes) = (Resource::core("pods").metadata(), Resource::core("nodes").metadata());
     let sessions = Selection { labels: SESSION.to_owned(), ..Selection::default() };
@@ -113,7 +113,7 @@ struct Gone<'a> {
 
 impl Gone<'_> {
     /// Whether the suspicion about that object is right.
-    async fn is_so(&mut self, object: &Metadata, suspicion: &Suspicion<'_>) -> Result<bool, Failed> {
+    async fn is_so(&mut self, object: &Metadata, suspicion: &Suspicion<'_>) -> Result<bool, Logged> {
         let (context, namespace) = (self.context, object.namespace.as_str());
         match suspicion {
             Suspicion::Unowned => {
@@ -152,7 +152,7 @@ impl Gone<'_> {
     }
 
     /// The uid of the pod of that name, if there is one.
-    async fn pod(&mut self, namespace: &str, name: &str) -> Result<Option<String>, Failed> {
+    async fn pod(&mut self, namespace: &str, name: &str) -> Result<Option<String>, Logged> {
         // No pod has such a name, and it would become a part of a path.
         if !is_object_name(name) {
             return Ok(None);
@@ -172,7 +172,7 @@ impl Gone<'_> {
         resource: &'static str,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Metadata>, Failed> {
+    ) -> Result<Option<Metadata>, Logged> {
         match self.context.cluster.get(&Resource::core(resource).metadata(), namespace, name).await {
             Err(failed) if failed.class == Class::NotFound => Ok(None),
             found => Ok(Some(Metadata::read(&self.context.told(DOING, found)?))),
@@ -181,7 +181,7 @@ impl Gone<'_> {
 }
 
 /// That very object, as it was seen: one that changed meanwhile may have found its owner.
-async fn delete(context: &Context, kind: Kind, resource: &Resource, object: Metadata) -> Result<(), Failed> {
+async fn delete(context: &Context, kind: Kind, resource: &Resource, object: Metadata) -> Result<(), Logged> {
     let Metadata { namespace, name, uid, resource_version, .. } = object;
     let only = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
     let what = What::Delete(resource.clone(), only);

@@ -1,5 +1,5 @@
-//! An API server made by hand: objects in memory, versions, preconditions, pages, watches, selectors, metadata alone. Time is tokio's, so that
-//! minutes pass at once.
+//! An API server made by hand: objects in memory, versions, preconditions, pages, watches, selectors, metadata alone. Time is
+//! tokio's, so that minutes pass at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -37,11 +37,15 @@ struct State {
     /// Writes that are held.
     waiting: usize,
     released: Arc<Notify>,
+    /// What happens once a list of that kind with that in its selectors has been answered.
+    meanwhile: Option<(&'static str, &'static str, Meanwhile)>,
     /// What was listed with no limit, and what whole.
     unpaged: BTreeSet<String>,
     whole: BTreeSet<String>,
     changed: Arc<Notify>,
 }
+
+type Meanwhile = Box<dyn FnOnce(&Api) + Send>;
 
 /// A client's way to the API server.
 #[derive(Clone, Default)]
@@ -121,6 +125,16 @@ impl Api {
         state.released.notify_waiters();
     }
 
+    /// Does that, once, as soon as a list of that kind with `selector` in its selectors has been answered.
+    pub(super) fn meanwhile(
+        &self,
+        plural: &'static str,
+        selector: &'static str,
+        then: impl FnOnce(&Self) + Send + 'static,
+    ) {
+        self.state().meanwhile = Some((plural, selector, Box::new(then)));
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
@@ -156,7 +170,14 @@ impl Api {
             if query.contains_key("watch") {
                 return self.watch(plural, &query, shown).await;
             }
-            return self.state().list(plural, &query, shown);
+            let answer = self.state().list(plural, &query, shown);
+            let selects =
+                |text: &str| query.iter().any(|(key, value)| key.ends_with("Selector") && value.contains(text));
+            let then = self.state().meanwhile.take_if(|(of, selector, _)| *of == plural && selects(selector));
+            if let Some((.., then)) = then {
+                then(self);
+            }
+            return answer;
         };
         if parts.method != Method::GET {
             self.let_through(plural).await;

@@ -132,3 +132,48 @@ async fn an_agent_that_is_called_silent_and_works_has_the_last_word_until_it_is_
     }
     agent.ends().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_its_agent_writes_while_it_is_called_silent_is_not_judged_by_what_was_listed_before() {
+    for (plural, selector) in [("pods", "spec.nodeName=node-2"), ("endpointslices", "node-hash")] {
+        let api = cluster(2);
+        add_session(&api, "there", 2);
+        // Its pod got another address, and its agent publishes that.
+        api.meanwhile(plural, selector, |api| {
+            let mut pod = api.get("pods", "team-a", "there").unwrap();
+            pod["status"]["podIP"] = json!("10.0.0.2");
+            api.put("pods", &pod);
+            let mut slice = api.get("endpointslices", "team-a", "s-there").unwrap();
+            slice["endpoints"][0]["addresses"] = json!(["10.0.0.2"]);
+            api.put("endpointslices", &slice);
+        });
+        let agent = Agent::start(&api, "agent-1");
+        set_agent(&api, 2, "False");
+        until("marked", || reason(&api, "there") == "AgentSilent").await;
+        sleep(Duration::from_mins(1)).await;
+        let slice = api.get("endpointslices", "team-a", "s-there").unwrap();
+        assert_eq!(slice["endpoints"][0]["addresses"], json!(["10.0.0.2"]), "{plural}");
+        agent.ends().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_lost_does_not_wait_for_those_that_were_lost_before() {
+    let api = cluster(4);
+    for number in 0..60 {
+        add_session(&api, &format!("many-{number}"), 2);
+    }
+    add_session(&api, "there", 3);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    // Each of these writes takes as long as the agent waits for one.
+    api.hold("pods");
+    set_node(&api, 2, "Unknown");
+    until("its sessions are being marked", || api.waiting() > 0).await;
+    set_node(&api, 3, "Unknown");
+    until("out of service", || !serves(&api, "there")).await;
+    assert!(api.waiting() < 20, "most sessions of the first node still wait for their turn: {}", api.waiting());
+    api.release();
+    until("marked", || (0..60).all(|number| reason(&api, &format!("many-{number}")) == "NodeLost")).await;
+    agent.ends().await;
+}
