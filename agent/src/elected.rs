@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Every agent takes part in the election. The duties run while the Lease is held and are dropped where they stand when
-//! it is not, but for writes that have begun: each is repeated by the next leader from what the cluster says, none keeps anything that must survive.
-//! What the API server lets an agent write for other nodes hangs on the Lease as well, so that a leader of yesterday
-//! that does not know it yet is refused.
+//! it is not, but for writes that have begun: each is repeated by the next leader from what the cluster says, none keeps
+//! anything that must survive. What the API server lets an agent write for other nodes hangs on the Lease as well, so that a
+//! leader of yesterday that does not know it yet is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +41,9 @@ use trouble::Troubles;
 /// How long writes that have begun may keep the Lease from being given away at the end: an agent that waits for it may have
 /// more to do.
 const LAST_WRITES: Duration = Duration::from_secs(2);
+
+/// How long the end may take, once it is asked for.
+pub(crate) const ENDING: Duration = LAST_WRITES.saturating_add(election::RELEASE);
 
 /// Who this agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +78,9 @@ struct Context {
 }
 
 /// Takes part in the election, and does what the elected agent does while it is this one. Ends when `stop` drains, what had
-/// begun being done and the Lease released, so that another agent need not wait for it to run out. Never fails: what goes wrong is logged once
-/// for each kind, counted with all other errors of `cluster`, and tried again.
+/// begun being done and the Lease released, so that another agent need not wait for it to run out; that takes no longer than
+/// [`ENDING`]. Never fails: what goes wrong is logged once for each kind, counted with all other errors of `cluster`, and
+/// tried again.
 pub(crate) async fn run(
     cluster: Cluster,
     identity: Identity,

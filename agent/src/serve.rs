@@ -29,7 +29,8 @@ use crate::work::Crew;
 use crate::world::World;
 
 /// How long the end may take: the release of the Lease, and what is on its way.
-pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
+const FAREWELL: Duration = Duration::from_secs(5);
+const _: () = assert!(elected::ENDING.as_millis() < FAREWELL.as_millis(), "the Lease would not be given away");
 
 /// Why the agent does not run.
 #[derive(Debug, thiserror::Error)]

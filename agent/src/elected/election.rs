@@ -18,7 +18,7 @@ use cofferdam_model::keys::AGENT;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// How long releasing may hold up the end of the program.
-const RELEASE: Duration = Duration::from_secs(2);
+pub(super) const RELEASE: Duration = Duration::from_secs(2);
 
 const DOING: &str = "taking part in the election";
 
