@@ -8,6 +8,9 @@ use super::Change;
 
 /// What is kept of each object, by a key. What was there stays until a list is over: what only seems missing meanwhile would
 /// be told, and what the list does not show is gone then (case B109).
+///
+/// For whoever looks at all of them. The [`World`](crate::world::World), which wakes single sessions and takes in the answers to
+/// its own writes too, keeps that in another way.
 #[derive(Debug)]
 pub(crate) struct Collected<T> {
     now: Option<BTreeMap<String, T>>,
