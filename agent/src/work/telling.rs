@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_model::endpoints::{AddressState, Endpoint};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Crew;
 use super::pace::Pace;
@@ -53,9 +53,6 @@ pub(super) struct Teller {
 #[derive(Debug)]
 pub(super) struct News {
     seen: Arc<Seen>,
-    patch: Value,
-    /// What was told before.
-    told: Told,
     report: Report,
 }
 
@@ -113,32 +110,38 @@ impl Teller {
         report: Report,
         now: Instant,
     ) -> (Option<Box<News>>, Option<Instant>) {
-        let session = &seen.session;
-        if session.phase == Phase::Leaving {
+        if seen.session.phase == Phase::Leaving {
             return (None, None);
         }
-        let told = match &self.written {
-            Some((version, told)) if *version > seen.resource_version => told,
-            _ => &session.told,
-        };
-        let Some(mut patch) = patch(told, &report, &time(Timestamp::now())) else {
+        // Made again when it is written: many may wait, and it is large. What the time is then matters not here.
+        if patch(self.told(seen), &report, "").is_none() {
             self.backoff.over();
             return (None, None);
-        };
+        }
         let due = self.pace.due(now);
         if due > now {
             return (None, Some(due));
         }
-        // Another pod of that name is not the one that this is about.
-        patch["metadata"]["uid"] = json!(session.uid);
-        (Some(Box::new(News { seen: Arc::clone(seen), patch, told: told.clone(), report })), None)
+        (Some(Box::new(News { seen: Arc::clone(seen), report })), None)
+    }
+
+    /// What was told last: the pod as it is seen may be older.
+    fn told<'a>(&'a self, seen: &'a Seen) -> &'a Told {
+        match &self.written {
+            Some((version, told)) if *version > seen.resource_version => told,
+            _ => &seen.session.told,
+        }
     }
 
     /// Tells it; gives when to try again if that fails.
     pub(super) async fn write(&mut self, crew: &Crew, news: Box<News>) -> Option<Instant> {
-        self.pace.made(Instant::now());
-        let News { seen, patch, told, report } = *news;
+        let News { seen, report } = *news;
         let session = &seen.session;
+        let told = self.told(&seen).clone();
+        let mut patch = patch(&told, &report, &time(Timestamp::now()))?;
+        // Another pod of that name is not the one that this is about.
+        patch["metadata"]["uid"] = json!(session.uid);
+        self.pace.made(Instant::now());
         match crew.cluster.patch_pod_status(&session.namespace, &session.name, &patch).await {
             Ok(answer) => {
                 self.backoff.over();
