@@ -53,8 +53,10 @@ pub fn run(effort: Effort) -> Result<String> {
             let created = Instant::now();
             pods.create(&PostParams::default(), &pod(&id)?).await?;
             let says = says(&pods, id.as_str()).await?;
+            // Not before both have seen it: the agent may be first.
+            let serves = serves.await?;
             pods.delete(id.as_str(), &DeleteParams::default().grace_period(0)).await?;
-            anyhow::Ok((created, serves.await?, says))
+            anyhow::Ok((created, serves, says))
         })?;
         to_serve.push(serves.saturating_duration_since(created));
         // An agent's probe may well come before the client's.
@@ -89,7 +91,7 @@ fn pod(id: &SessionId) -> Result<Pod> {
 fn serves(door: Door, host: &str) -> Instant {
     loop {
         let asked = Instant::now();
-        if door.get(host).is_ok_and(|answer| answer.status == 200) {
+        if door.status(host).is_ok_and(|status| status == 200) {
             return Instant::now();
         }
         std::thread::sleep(POLL.saturating_sub(asked.elapsed()));

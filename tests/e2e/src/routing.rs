@@ -1,6 +1,6 @@
 //! What tests of routes ask: a session's address through the gateway, and what Cofferdam says of it.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -99,6 +99,21 @@ impl Door {
         let (head, body) = text.split_once("\r\n\r\n").context("the answer has no end of its head")?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")?;
         Ok(Answer { status, head: head.to_owned(), body: body.to_owned() })
+    }
+
+    /// The status that `GET /` answers at a host, as soon as it is there: a gateway may keep the connection for a second after
+    /// its answer.
+    ///
+    /// # Errors
+    /// When no answer comes.
+    pub fn status(&self, host: &str) -> Result<u16> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.0))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line)?;
+        line.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")
     }
 
     /// What `GET /` answers at a host.
