@@ -90,11 +90,8 @@ impl Door {
     /// # Errors
     /// When no answer comes.
     pub fn ask(&self, method: &str, host: &str, path: &str, headers: &str) -> Result<Answer> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.0))?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n")?;
         let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes)?;
+        self.send(method, host, path, headers)?.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
         let (head, body) = text.split_once("\r\n\r\n").context("the answer has no end of its head")?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")?;
@@ -107,12 +104,8 @@ impl Door {
     /// # Errors
     /// When no answer comes.
     pub fn status(&self, host: &str) -> Result<u16> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.0))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())?;
         let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line)?;
+        BufReader::new(self.send("GET", host, "/", "")?).read_line(&mut line)?;
         line.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")
     }
 
@@ -122,6 +115,15 @@ impl Door {
     /// When no answer comes.
     pub fn get(&self, host: &str) -> Result<Answer> {
         self.ask("GET", host, "/", "")
+    }
+
+    /// The connection on which the answer comes.
+    fn send(self, method: &str, host: &str, path: &str, headers: &str) -> Result<TcpStream> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.0))?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes())?;
+        Ok(stream)
     }
 }
 
@@ -190,4 +192,39 @@ pub fn events(kubectl: &Kubectl, namespace: &str, pod: &str) -> Result<Vec<Strin
     let list = kubectl.json(["get", "events", of.as_str(), field.as_str(), "--sort-by=.metadata.creationTimestamp"])?;
     let items = list["items"].as_array().into_iter().flatten();
     Ok(items.map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_known_before_the_connection_ends_and_an_answer_is_read_to_its_end() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let door = Door::on(listener.local_addr().unwrap().port());
+        let (end, may_end) = mpsc::channel::<()>();
+        let server = thread::spawn(move || {
+            for may_end in [Some(may_end), None] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                assert_eq!(request.next().unwrap(), "GET / HTTP/1.1");
+                assert_eq!(request.next().unwrap(), "Host: a.test");
+                assert!(request.any(|line| line.is_empty()));
+                stream.write_all(b"HTTP/1.1 404 Not Found\r\nServer: s\r\n\r\nbody").unwrap();
+                if let Some(may_end) = may_end {
+                    may_end.recv().unwrap();
+                }
+            }
+        });
+        assert_eq!(door.status("a.test").unwrap(), 404);
+        end.send(()).unwrap();
+        let answer = door.get("a.test").unwrap();
+        assert_eq!((answer.status, answer.body.as_str()), (404, "body"));
+        assert!(answer.head.ends_with("Server: s"), "{}", answer.head);
+        server.join().unwrap();
+    }
 }
