@@ -13,7 +13,7 @@ pub(crate) use outline::{Bounded, outline};
 /// Gateway API's group.
 pub(crate) const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
-/// Their kinds.
+/// The kinds of objects that lead to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// The claim of a session's name, and what routes refer to.

@@ -109,7 +109,7 @@ reasons! {
     NotHardened: "NotHardened" False [PortsReachable RouteProgrammed RouteReachable]
     "The message of condition `cofferdam.dev/Hardened`."
 
-    /// The pod has ended, or is being deleted, and is published no more.
+    /// The pod has ended, and is published no more.
     Finished: "Finished" False [PortsReachable RouteProgrammed RouteReachable]
     "The pod's phase and the exit codes of its containers."
 

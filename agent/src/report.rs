@@ -111,7 +111,7 @@ fn all_ports(facts: &Facts<'_>, type_: ConditionType) -> (Reason, String) {
         causes.entry(cause::of_port(facts, type_, port)).or_default().push(port.to_string());
     }
     let Some(worst) = causes.keys().next().map(|cause| cause.reason) else {
-        // Ports are what a session is asked for last: without any it has a cause of its own.
+        // A session without TCP ports has been given a cause of its own before.
         return (Reason::NothingToRoute, String::new());
     };
     let is_told = |cause: &Cause| worst.status() == Status::True || cause.reason.status() != Status::True;

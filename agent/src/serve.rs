@@ -242,7 +242,7 @@ impl Parts<'_> {
         }));
     }
 
-    /// Stands for election, but in the namespaced variant.
+    /// Stands for election, except in the namespaced variant.
     async fn elected(&self, metrics: elected::Metrics, events: Events, stop: Stop) {
         if self.config.namespace_only.is_some() {
             return stop.draining().await;

@@ -49,7 +49,7 @@ struct State {
     are_routes_known: bool,
     /// The version of Gateway API that `HTTPRoutes` are watched at; none while they are not.
     route_version: Option<Arc<str>>,
-    /// Whether the node is Ready; until it was seen, it is taken for that.
+    /// Whether the node is not Ready; until it was seen, it is taken for Ready.
     is_node_lost: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Snapshot {
     pub live: Vec<Live>,
     /// Whether the namespace has its `NetworkPolicy`.
     pub is_protected: bool,
-    /// Whether status of routes of this kind cannot be read now.
+    /// Kinds of routes whose status cannot be read now.
     pub unreadable: HashSet<Kind>,
     /// Whether `HTTPRoutes` were listed, or will not be: before, those that are there seem missing.
     pub are_routes_known: bool,

@@ -37,7 +37,8 @@ impl Pod {
         let (metadata, status) = (&pod["metadata"], &pod["status"]);
         let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
         let told = Told::read(pod);
-        let is_told = told.conditions.iter().any(|told| UNKNOWN.iter().any(|type_| type_.as_str() == told.type_));
+        let is_told =
+            told.conditions.iter().any(|told| KNOWN_ON_THE_NODE.iter().any(|type_| type_.as_str() == told.type_));
         Self {
             namespace: text("namespace"),
             name: text("name"),
@@ -79,7 +80,7 @@ pub(super) enum Outage {
 }
 
 /// The conditions that only the node's own agent can know.
-const UNKNOWN: [ConditionType; 3] =
+const KNOWN_ON_THE_NODE: [ConditionType; 3] =
     [ConditionType::PortsReachable, ConditionType::RouteProgrammed, ConditionType::RouteReachable];
 
 impl Outage {
@@ -112,7 +113,7 @@ pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option
     }
     let (reason, message) = (outage.reason(), outage.message(node));
     let mark = |type_: &ConditionType| report::Condition { type_: *type_, reason, message: message.clone() };
-    let marks: Vec<_> = UNKNOWN.iter().filter_map(|type_| changed(told, &mark(type_), now)).collect();
+    let marks: Vec<_> = KNOWN_ON_THE_NODE.iter().filter_map(|type_| changed(told, &mark(type_), now)).collect();
     (!marks.is_empty()).then(|| {
         json!({
             "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},

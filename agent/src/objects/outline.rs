@@ -26,7 +26,7 @@ const OF_A_VALUE: usize = 64;
 /// What a map takes beside its members.
 const OF_A_MAP: usize = 512;
 
-/// What the names of are read, wherever they are, whether or not there is room: each is short, or holds only such.
+/// Members of these names are read at any depth, whether or not there is room: each is short, or holds only such.
 const READ: [&str; 13] = [
     "metadata",
     "annotations",

@@ -69,7 +69,8 @@ pub(super) fn of_session(facts: &Facts<'_>, type_: ConditionType) -> Option<Caus
     }
 }
 
-/// What holds for one TCP port of a session that has an address, and for the routes a layer and no hindrance.
+/// What holds for one TCP port of a session that has an address; of conditions about routes, where there is also a layer and
+/// no hindrance.
 pub(super) fn of_port(facts: &Facts<'_>, type_: ConditionType, port: u16) -> Cause {
     match type_ {
         ConditionType::Hardened => Cause::new(Reason::Hardened, ""),

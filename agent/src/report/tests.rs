@@ -315,7 +315,7 @@ fn hindrances() -> Vec<Hindrance> {
 }
 
 #[test]
-fn under_no_hindrance_all_is_told_to_be_well() {
+fn with_no_hindrance_all_is_told_to_be_well() {
     let (session, routing, layer) = (session("3000"), routing(), gateway(true));
     let words_of = |hindrance: &Hindrance| match hindrance {
         Hindrance::HostTaken { .. } | Hindrance::NameTaken => ("HostTaken", Status::False),

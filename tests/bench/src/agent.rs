@@ -23,11 +23,20 @@ pub mod lives;
 pub mod running;
 pub mod sessions;
 
-/// Pods that get their address in a second: few, so that what is measured is the agent, and as many as the goal says.
-const RATES: [f64; 2] = [10.0, 50.0];
+/// How pods get their addresses: few, so that what is measured is the agent; as many as the goal says; and a rush.
+const ARRIVALS: [Arrivals; 3] = [Arrivals::InASecond(10.0), Arrivals::InASecond(50.0), Arrivals::AtOnce(1_000)];
 
 /// The goals for publishing, as the agent's own buckets have them, in seconds.
 const GOALS: [&str; 2] = ["0.02", "0.2"];
+
+/// How pods get their addresses.
+#[derive(Clone, Copy)]
+enum Arrivals {
+    /// At random times, so many on average.
+    InASecond(f64),
+    /// So many, as fast as the API server takes it.
+    AtOnce(u32),
+}
 
 struct Bench {
     ground: Ground,
@@ -60,27 +69,37 @@ pub fn run(effort: Effort, most: u32) -> Result<String> {
     })
 }
 
-/// What came of all rounds at one rate.
+/// What came of all rounds of the same arrivals.
 #[derive(Default)]
 struct Published {
     /// The share within each goal.
     within: [Vec<f64>; 2],
-    latencies: Vec<Latencies>,
+    made: Vec<Latencies>,
+    told: Vec<Latencies>,
 }
 
 impl Published {
-    fn cells(self) -> Result<[String; 4]> {
-        let per_mille = |per_mille| {
-            anyhow::Ok(format!("{:.1}", Spread::of(self.latencies.iter().map(|round| round.within(per_mille)))?))
-        };
-        let (half, most) = (per_mille(500)?, per_mille(990)?);
-        let [quick, slow] = self.within.map(|share| anyhow::Ok(format!("{:.1}", Spread::of(share)?)));
-        Ok([quick?, slow?, half, most])
+    const HEADS: [&str; 6] = [
+        "by the agent: from its first event with the address to the last apply's answer, within 20 ms, %",
+        "within 200 ms, %",
+        "by the API server's log: from the kubelet's request to the last apply, p50, ms",
+        "p99, ms",
+        "to the pod's status that says it works, p50, ms",
+        "p99, ms",
+    ];
+
+    fn cells(self) -> Result<[String; 6]> {
+        let text = |figures: Vec<f64>| anyhow::Ok(format!("{:.1}", Spread::of(figures)?));
+        let within = |rounds: &[Latencies], per_mille| text(rounds.iter().map(|it| it.within(per_mille)).collect());
+        let [quick, slow] = self.within;
+        let (made, told) = (&self.made, &self.told);
+        Ok([text(quick)?, text(slow)?, within(made, 500)?, within(made, 990)?, within(told, 500)?, within(told, 990)?])
     }
 }
 
 impl Bench {
-    /// How long after a pod has its address its objects are there, and what a session's life asks of the API server.
+    /// How long after a pod has its address its objects are there, and it is told so; and what a session's life asks of the
+    /// API server.
     async fn publishing(&self, effort: Effort) -> Result<String> {
         let agent = Agent::start(&self.ground)?;
         // The first session of all opens connections, and waits for the NetworkPolicy of its namespace.
@@ -89,57 +108,64 @@ impl Bench {
         agent.until_settled(1).await?;
         self.sessions.delete().await?;
         let before = self.ground.cluster.audit()?.len();
-        let mut columns = Vec::new();
-        let mut sessions = 0;
-        for rate in RATES {
+        let (mut heads, mut columns, mut sessions) = (Vec::new(), Vec::new(), 0);
+        for arrivals in ARRIVALS {
             let (rounds, seconds) = effort.pick((5, 10), (1, 1));
-            let times = schedule(rate, Duration::from_secs(seconds));
+            let (count, times) = match arrivals {
+                Arrivals::InASecond(rate) => {
+                    let times = schedule(rate, Duration::from_secs(seconds));
+                    (u32::try_from(times.len())?, Some(times))
+                }
+                Arrivals::AtOnce(count) => (effort.pick(count, count / 100), None),
+            };
             let mut column = Published::default();
             for _ in 0..rounds {
-                self.round(&agent, &times, &mut column).await?;
-                sessions += times.len();
+                self.round(&agent, count, times.as_deref(), &mut column).await?;
+                sessions += count;
             }
+            heads.push(match arrivals {
+                Arrivals::InASecond(rate) => format!("{rate} pods a second"),
+                Arrivals::AtOnce(_) => format!("{count} at once"),
+            });
             columns.push(column.cells()?);
         }
-        let heads = [
-            "by the agent: from its first event with the address, within 20 ms, %",
-            "within 200 ms, %",
-            "by the API server's log: from the kubelet's request, p50, ms",
-            "p99, ms",
-        ];
-        let rows = heads.into_iter().enumerate();
-        let rows: Vec<_> =
-            rows.map(|(row, head)| [head.to_owned(), columns[0][row].clone(), columns[1][row].clone()]).collect();
-        let [few, many] = RATES.map(|rate| format!("{rate} pods a second, rounds"));
-        let published = markdown::table(["to the last apply's answer", &few, &many], &rows);
+        let row = |(row, head): (usize, &str)| {
+            [head.to_owned(), columns[0][row].clone(), columns[1][row].clone(), columns[2][row].clone()]
+        };
+        let rows: Vec<_> = Published::HEADS.into_iter().enumerate().map(row).collect();
+        let published = markdown::table(["", &heads[0], &heads[1], &heads[2]], &rows);
         let calls = lives::calls(&self.ground.cluster.audit()?[before..]);
-        let sessions = f64::from(u32::try_from(sessions)?);
-        let each = |calls: u32| format!("{:.2}", f64::from(calls) / sessions);
+        let each = |calls: u32| format!("{:.2}", f64::from(calls) / f64::from(sessions));
         let mut rows: Vec<_> = calls.iter().map(|(call, count)| [call.clone(), each(*count)]).collect();
         rows.push(["**all**".to_owned(), each(calls.values().sum())]);
         let calls = markdown::table(["requests of the agent", "for each session, from its creation to its end"], &rows);
         Ok(format!("{published}\n{calls}"))
     }
 
-    /// Pods that are there get their addresses at these times, and all goes again.
-    async fn round(&self, agent: &Agent, times: &[Duration], column: &mut Published) -> Result<()> {
-        let count = u32::try_from(times.len())?;
+    /// Pods that are there get their addresses, at these times or at once, and all goes again.
+    async fn round(&self, agent: &Agent, count: u32, times: Option<&[Duration]>, column: &mut Published) -> Result<()> {
         let from = self.ground.cluster.audit()?.len();
         self.sessions.create(1..count + 1).await?;
         let first = agent.until(r#"sessions{state="unpublished"}"#, count.into()).await?;
-        let asked = self.sessions.address_at(1..count + 1, times).await?;
+        let asked = match times {
+            Some(times) => self.sessions.address_at(1..count + 1, times).await?,
+            None => self.sessions.address(1..count + 1).await?,
+        };
         let last = agent.until_settled(count).await?;
         let grown = |sample: &str| anyhow::Ok(last.value(sample)? - first.value(sample)?);
         for (goal, within) in GOALS.iter().zip(&mut column.within) {
             let bucket = grown(&format!("publish_seconds_bucket{{le=\"{goal}\"}}"))?;
             within.push(100.0 * bucket / grown("publish_seconds_count")?);
         }
-        let published = lives::published(&self.ground.cluster.audit()?[from..]);
-        let took = asked.into_iter().map(|(id, asked)| {
-            let published = published.get(&id).with_context(|| format!("{id} was not published"))?;
-            Ok(Duration::try_from(published.duration_since(asked)).unwrap_or_default())
-        });
-        column.latencies.push(Latencies::of(took.collect::<Result<_>>()?)?);
+        let events = self.ground.cluster.audit()?.split_off(from);
+        for (rounds, ends) in [(&mut column.made, lives::published(&events)), (&mut column.told, lives::told(&events))]
+        {
+            let took = asked.iter().map(|(id, asked)| {
+                let end = ends.get(id).with_context(|| format!("{id} was not published and told of"))?;
+                Ok(Duration::try_from(end.duration_since(*asked)).unwrap_or_default())
+            });
+            rounds.push(Latencies::of(took.collect::<Result<_>>()?)?);
+        }
         self.sessions.delete().await?;
         agent.until(r#"sessions{state="published"}"#, 0.0).await?;
         Ok(())

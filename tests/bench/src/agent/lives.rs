@@ -43,6 +43,22 @@ pub fn published(events: &[Event]) -> HashMap<String, Timestamp> {
     whole.filter_map(|(id, made)| Some((id, *made.values().max()?))).collect()
 }
 
+/// When the last was told of each session, by its id: what its pod's status says then is what has come of it.
+#[must_use]
+pub fn told(events: &[Event]) -> HashMap<String, Timestamp> {
+    let mut told: HashMap<String, Timestamp> = HashMap::new();
+    for event in events {
+        let (Some(about), Some(at)) = (&event.object_ref, event.stage_timestamp) else { continue };
+        let is_told = (about.resource.as_str(), about.subresource.as_str()) == ("pods", "status");
+        // `run-<id>`.
+        if let (true, Some(200), Some(id)) = (is_told, event.code(), about.name.strip_prefix("run-")) {
+            let last = told.entry(id.to_owned()).or_insert(at);
+            *last = at.max(*last);
+        }
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -75,5 +91,17 @@ mod tests {
         assert_eq!(whole["patch endpointslices"], 2);
         events.remove(0);
         assert!(published(&events).is_empty());
+    }
+
+    #[test]
+    fn a_session_is_told_of_when_its_pods_status_is_written_for_the_last_time() {
+        let mut events = [2, 4, 3].map(|second| event("patch", "pods", "run-n1", second));
+        assert!(told(&events).is_empty(), "those were no statuses");
+        for event in &mut events {
+            event.object_ref.as_mut().unwrap().subresource = "status".to_owned();
+        }
+        assert_eq!(told(&events)["n1"], "2026-01-01T00:00:04Z".parse().unwrap());
+        events[1].response_status.as_mut().unwrap().code = 409;
+        assert_eq!(told(&events)["n1"], "2026-01-01T00:00:03Z".parse().unwrap());
     }
 }

@@ -72,14 +72,16 @@ impl Sessions {
             Ok(())
         })
         .await
+        .map(drop)
     }
 
-    /// Gives each its address, as soon as may be.
+    /// Gives each its address, as soon as may be; for each id, when that was asked for.
     ///
     /// # Errors
     /// In the API server's words.
-    pub async fn address(&self, numbers: Range<u32>) -> Result<()> {
-        self.of_each(numbers, async |sessions, number| sessions.run(number).await.map(drop)).await
+    pub async fn address(&self, numbers: Range<u32>) -> Result<HashMap<String, Timestamp>> {
+        let asked = self.of_each(numbers, async |sessions, number| Ok((id(number), sessions.run(number).await?)));
+        Ok(asked.await?.into_iter().collect())
     }
 
     /// Gives the first its address at the first of these times, and so on; for each id, when that was asked for.
@@ -141,11 +143,12 @@ impl Sessions {
         Ok(())
     }
 
-    async fn of_each<F>(&self, numbers: Range<u32>, work: impl Fn(Self, u32) -> F) -> Result<()>
+    async fn of_each<F, T>(&self, numbers: Range<u32>, work: impl Fn(Self, u32) -> F) -> Result<Vec<T>>
     where
-        F: Future<Output = Result<()>> + Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+        T: Send + 'static,
     {
-        let (turns, mut tasks) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
+        let (turns, mut tasks, mut all) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new(), Vec::new());
         for number in numbers {
             let turn = Arc::clone(&turns).acquire_owned().await?;
             let done = work(self.clone(), number);
@@ -155,10 +158,13 @@ impl Sessions {
                 done
             });
             while let Some(done) = tasks.try_join_next() {
-                done??;
+                all.push(done??);
             }
         }
-        tasks.join_all().await.into_iter().collect()
+        for done in tasks.join_all().await {
+            all.push(done?);
+        }
+        Ok(all)
     }
 }
 

@@ -17,8 +17,9 @@ use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::{addon, api, control_plane, hold, network, node, pki, turn};
 
-/// How long a start may take before it is called a failure. Generous: machines that run tests are busy.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long a start may take before it is called a failure. Longer than a kubelet that could not write its `CSINode`, since its
+/// node was not registered yet, waits before it tries for the last time: 140 s. Machines that run tests are busy.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 impl Cluster {
     /// Starts a cluster and returns when its nodes are Ready and names resolve; what an earlier one of that name left is
