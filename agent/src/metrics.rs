@@ -242,7 +242,7 @@ impl Metrics {
 /// What a session waits for its turn to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// To be looked at, and to have its objects written.
+    /// To have its objects written, or its pod deleted.
     Publish,
     /// To have its pod's status written.
     Tell,

@@ -1,21 +1,21 @@
 //! The work on one session, from its first sight to its end: publish, watch, tell.
 //!
-//! Each session has a task of its own, which sleeps until something about it changes. What it holds in memory can be lost
-//! at any moment: all of it is read back from the cluster.
+//! Each session has a task of its own, which sleeps until something about it changes. Then it looks, which asks nobody and
+//! says what is to be done, and waits for its turn to do it; when that comes it looks once more. What it holds in memory can
+//! be lost at any moment: all of it is read back from the cluster.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_runtime::stop::Stop;
-use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::cluster::Cluster;
 use crate::events::Events;
 use crate::ground::Ground;
 use crate::layer::Layer;
-use crate::metrics::{Metrics, Queue, Queued, Tally};
+use crate::metrics::{Metrics, Queue, Tally};
 use crate::probe::Prober;
 use crate::reason::Reason;
 use crate::session::Seen;
@@ -31,16 +31,11 @@ mod stages;
 mod telling;
 #[cfg(test)]
 mod testing;
+mod turns;
 
 pub(crate) use deletions::Deletions;
 use ending::Now;
-use telling::News;
-
-/// Sessions that are published at the same time; each has a few requests on its way.
-const PUBLISHED_AT_ONCE: usize = 32;
-/// Sessions that are told of at the same time, with one request each. Few, so that in a rush the API server answers for what
-/// leads to sessions first: an address that works may wait to be told, but not to work.
-const TOLD_AT_ONCE: usize = 2;
+use turns::{Place, Turn, Turns};
 
 /// What all sessions share.
 #[derive(Clone)]
@@ -59,8 +54,7 @@ pub(crate) struct Crew {
     pub prober: Prober,
     /// How many pods that slipped through may be deleted.
     pub deletions: Deletions,
-    publishing: Arc<Semaphore>,
-    telling: Arc<Semaphore>,
+    turns: Turns,
     tasks: TaskTracker,
     stop: Stop,
 }
@@ -77,9 +71,8 @@ impl Crew {
         prober: Prober,
         stop: Stop,
     ) -> Self {
-        let [publishing, telling] = [PUBLISHED_AT_ONCE, TOLD_AT_ONCE].map(|turns| Arc::new(Semaphore::new(turns)));
-        let (deletions, tasks) = (Deletions::default(), TaskTracker::new());
-        Self { world, cluster, metrics, events, node, prober, deletions, publishing, telling, tasks, stop }
+        let (deletions, turns, tasks) = (Deletions::default(), Turns::new(metrics.clone()), TaskTracker::new());
+        Self { world, cluster, metrics, events, node, prober, deletions, turns, tasks, stop }
     }
 
     /// Waits, once the agent was asked to stop, until what had begun is done: a write that is on its way may have been taken,
@@ -87,14 +80,6 @@ impl Crew {
     pub(crate) async fn finished(&self) {
         self.tasks.close();
         self.tasks.wait().await;
-    }
-
-    fn place(&self, queue: Queue) -> Place {
-        let turns = match queue {
-            Queue::Publish => &self.publishing,
-            Queue::Tell => &self.telling,
-        };
-        Place { turn: Box::pin(Arc::clone(turns).acquire_owned()), _queued: self.metrics.queued(queue) }
     }
 
     /// Works on the pod of that uid until it is gone. Work that panics begins anew: one session must not end the others.
@@ -129,6 +114,31 @@ struct Work {
     ending: ending::Ending,
 }
 
+/// What came of a look.
+struct Outlook {
+    seen: Arc<Seen>,
+    /// What is to be done now, if anything is.
+    todo: Option<Todo>,
+    /// When to look again, whatever happens until then.
+    next: Option<Instant>,
+}
+
+/// What is to be done. What leads to the session first, since it goes before its pod does, and is told of afterwards.
+enum Todo {
+    Publish(publishing::Task),
+    Delete(ending::Because),
+    Tell(telling::News),
+}
+
+impl Todo {
+    fn queue(&self) -> Queue {
+        match self {
+            Self::Publish(_) | Self::Delete(_) => Queue::Publish,
+            Self::Tell(_) => Queue::Tell,
+        }
+    }
+}
+
 impl Work {
     fn new(crew: Crew, uid: String, wake: Arc<Notify>) -> Self {
         let tally = crew.metrics.tally();
@@ -146,94 +156,82 @@ impl Work {
     }
 
     async fn run(mut self) {
-        let (mut to_look, mut to_tell) = (Some(self.crew.place(Queue::Publish)), None);
-        let (mut next, mut news) = (None, None);
+        let mut place: Option<Place> = None;
         loop {
+            let Some(outlook) = self.look() else { return };
+            // What there is to do is seen again when its turn comes: it is large, and many may wait.
+            let (queue, next) = (outlook.todo.as_ref().map(Todo::queue), outlook.next);
+            drop(outlook);
+            if place.as_ref().map(|place| place.queue) != queue {
+                place = queue.map(|queue| self.crew.turns.place(queue));
+            }
             tokio::select! {
                 biased;
                 () = self.crew.stop.draining() => return,
-                _turn = granted(&mut to_tell) => {
-                    to_tell = None;
-                    // What was begun is finished, whatever wakes us: the answer says what the pod's status is now.
-                    if let Some(news) = news.take() {
-                        let again = Box::pin(self.teller.write(&self.crew, news)).await;
-                        next = [next, again].into_iter().flatten().min();
-                    }
+                // Before its turn, so that nothing is done that has changed by then.
+                () = self.wake.notified() => {}
+                turn = granted(&mut place) => {
+                    place = None;
+                    Box::pin(self.act(turn, queue)).await;
                 }
-                _turn = granted(&mut to_look) => {
-                    to_look = None;
-                    let Some(looked) = self.look(&mut to_tell).await else { return };
-                    (next, news) = looked;
-                    if news.is_none() {
-                        to_tell = None;
-                    } else if to_tell.is_none() {
-                        to_tell = Some(self.crew.place(Queue::Tell));
-                    }
-                }
-                () = self.wake.notified(), if to_look.is_none() => to_look = Some(self.crew.place(Queue::Publish)),
-                () = until(next), if to_look.is_none() => to_look = Some(self.crew.place(Queue::Publish)),
+                () = until(next) => {}
             }
         }
     }
 
-    /// Does what is to be done now; gives the moment at which to look again, whatever happens until then, and what is to be
-    /// told. Nothing once the pod is gone.
-    async fn look(&mut self, to_tell: &mut Option<Place>) -> Option<(Option<Instant>, Option<Box<News>>)> {
+    /// What is to be done now, by what is known now. Nothing once the pod is gone.
+    fn look(&mut self) -> Option<Outlook> {
         let snapshot = self.crew.world.snapshot(&self.uid)?;
         // A pod that left and came back has other work.
         if !Arc::ptr_eq(&snapshot.wake, &self.wake) {
             return None;
         }
-        // On the heap, and only now: most sessions rest, and there are many.
-        let mut looking = Box::pin(self.once(&snapshot));
-        loop {
-            tokio::select! {
-                biased;
-                looked = &mut looking => return Some(looked),
-                // It is the next one's: that may take long, and what there was to tell may be untrue by now.
-                turn = granted(to_tell) => {
-                    drop(turn);
-                    *to_tell = None;
-                }
-            }
-        }
+        let ground = self.crew.world.ground.load_full();
+        let (todo, next) = self.consider(&snapshot, &ground);
+        Some(Outlook { seen: snapshot.seen, todo, next })
     }
 
-    /// What [`Work::look`] does with what is known now.
-    async fn once(&mut self, snapshot: &Snapshot) -> (Option<Instant>, Option<Box<News>>) {
-        let ground = self.crew.world.ground.load_full();
+    fn consider(&mut self, snapshot: &Snapshot, ground: &Ground) -> (Option<Todo>, Option<Instant>) {
         self.stages.see(snapshot, &self.crew.metrics);
-        if !has_looked_around(&ground, snapshot) {
+        if !has_looked_around(ground, snapshot) {
             return (None, None);
         }
-        self.probes.inherit(snapshot, &ground);
-        // Before its pod goes: what leads to it would stay until the garbage collector comes.
-        let published = self.publisher.publish(&self.crew, snapshot, &ground, &mut self.stages).await;
-        let is_deleted = self.ending.delete_if_due(&self.crew, &snapshot.seen, &ground.policy, Now::read()).await;
-        let ends = self.ending.next(&snapshot.seen, &ground.policy, Now::read());
-        if is_deleted {
+        self.probes.inherit(snapshot, ground);
+        let (task, published) = self.publisher.look(&self.crew, snapshot, ground, &mut self.stages);
+        let task = task.map(Todo::Publish);
+        let (ended, ends) = self.ending.look(&self.crew, &snapshot.seen, &ground.policy, Now::read());
+        if self.ending.is_deleted() {
             self.probes.stop();
-            return (ends, None);
+            return (task.or(ended.map(Todo::Delete)), earliest([published, ends]));
         }
-        if snapshot.is_node_lost {
-            // The elected agent speaks for it, and two that speak would contradict each other. Until it has, what is known
-            // is no worse: a node may be lost for a moment only.
-            if is_spoken_for(&snapshot.seen) {
-                self.probes.stop();
-            }
-            return ([published, ends].into_iter().flatten().min(), None);
+        if snapshot.is_node_lost && is_spoken_for(&snapshot.seen) {
+            // The elected agent speaks for it, and two that speak would contradict each other.
+            self.probes.stop();
+            return (task.or(ended.map(Todo::Delete)), earliest([published, ends]));
         }
-        // With what was just written: the route is probed at once.
-        let after = if self.publisher.has_written() { self.crew.world.snapshot(&self.uid) } else { None };
-        let snapshot = after.as_ref().unwrap_or(snapshot);
-        let aims = probing::aims(snapshot, &ground, &self.publisher);
+        let aims = probing::aims(snapshot, ground, &self.publisher);
         self.probes.set(&self.crew.prober, ground.policy.routing().failures, aims);
         let found = self.probes.seen();
-        let (report, overdue) = self.teller.look(snapshot, &ground, &self.publisher, found, &mut self.tally);
+        let (report, overdue) = self.teller.look(snapshot, ground, &self.publisher, found, &mut self.tally);
         self.stages.told(&report, &self.crew.metrics);
         self.teller.newly_programmed().for_each(|port| self.probes.hurry(port));
         let (news, later) = self.teller.news(&snapshot.seen, report, Instant::now());
-        ([published, overdue, later, ends].into_iter().flatten().min(), news)
+        let todo = task.or(ended.map(Todo::Delete)).or(news.map(Todo::Tell));
+        (todo, earliest([published, ends, overdue, later]))
+    }
+
+    /// Does what there is to do, if it is still of this queue.
+    async fn act(&mut self, turn: Turn, queue: Option<Queue>) {
+        let Some(Outlook { seen, todo: Some(todo), .. }) = self.look() else { return };
+        if Some(todo.queue()) != queue {
+            return;
+        }
+        let Self { crew, publisher, teller, ending, .. } = self;
+        match todo {
+            Todo::Publish(task) => turn.take(publisher.carry_out(crew, &seen.session, task)).await,
+            Todo::Delete(because) => turn.take(ending.delete(crew, &seen, because)).await,
+            Todo::Tell(news) => turn.take(teller.write(crew, &seen, news)).await,
+        }
     }
 }
 
@@ -249,17 +247,14 @@ fn is_spoken_for(seen: &Seen) -> bool {
     seen.session.told.conditions.iter().any(|condition| condition.reason == Reason::NodeLost.as_str())
 }
 
-/// A place in a queue, and what comes of it: a turn, until it is dropped.
-struct Place {
-    turn: Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>,
-    _queued: Queued,
+fn earliest<const MANY: usize>(moments: [Option<Instant>; MANY]) -> Option<Instant> {
+    moments.into_iter().flatten().min()
 }
 
-/// Waits for the turn of a place; for ever where there is none. A place gives one turn.
-async fn granted(place: &mut Option<Place>) -> Option<OwnedSemaphorePermit> {
+/// Waits for the turn of a place; for ever where there is none.
+async fn granted(place: &mut Option<Place>) -> Turn {
     match place {
-        // Nobody closes the queues.
-        Some(place) => place.turn.as_mut().await.ok(),
+        Some(place) => place.turn().await,
         None => std::future::pending().await,
     }
 }

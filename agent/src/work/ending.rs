@@ -6,19 +6,44 @@ use cofferdam_model::keys;
 use cofferdam_model::policy::{Policy, SlippedThrough};
 
 use super::Crew;
+use crate::backoff::Backoff;
 use crate::cluster::Resource;
 use crate::events::Tone;
 use crate::session::{Phase, Seen};
 
-/// Before a deletion that failed is tried again.
+/// Before a deletion is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// The end of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ending {
     was_counted: bool,
-    was_held: bool,
+    room: Room,
+    is_deleted: bool,
+    backoff: Backoff,
     not_before: Option<Instant>,
+}
+
+/// Whether there is room among the deletions of its owner's pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Unknown,
+    Awaited,
+    /// It has a part of it, however often it takes.
+    Taken,
+}
+
+impl Default for Ending {
+    fn default() -> Self {
+        Self {
+            was_counted: false,
+            room: Room::Unknown,
+            is_deleted: false,
+            backoff: Backoff::new(AGAIN, LONGEST_PAUSE),
+            not_before: None,
+        }
+    }
 }
 
 /// A moment, as this process counts time and as others do.
@@ -39,36 +64,58 @@ impl Now {
 
 /// Why a pod is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Because {
+pub(super) enum Because {
     Finished,
     SlippedThrough,
 }
 
 impl Ending {
-    /// Deletes the pod if that is due: whether it did, so that there is no more to do but to wait for the end.
-    pub(super) async fn delete_if_due(&mut self, crew: &Crew, seen: &Seen, policy: &Policy, now: Now) -> bool {
+    /// Why the pod is to be deleted now, if it is, and when to look again.
+    pub(super) fn look(
+        &mut self,
+        crew: &Crew,
+        seen: &Seen,
+        policy: &Policy,
+        now: Now,
+    ) -> (Option<Because>, Option<Instant>) {
         let session = &seen.session;
         if session.phase.is_live() && !session.findings.is_empty() && !std::mem::replace(&mut self.was_counted, true) {
             crew.metrics.slipped_through();
         }
         let may = self.not_before.is_none_or(|moment| moment <= now.here);
-        let Some(because) = because(seen, policy, now.unix).filter(|_| may) else {
-            return false;
-        };
-        if because == Because::SlippedThrough
-            && let Err(moment) = crew.deletions.take(&seen.owner, now.here)
-        {
-            self.not_before = Some(moment);
-            if !std::mem::replace(&mut self.was_held, true) {
-                crew.metrics.deletion_held();
+        let because = because(seen, policy, now.unix).filter(|_| may);
+        if because == Some(Because::SlippedThrough) && self.room != Room::Taken {
+            match crew.deletions.take(&seen.owner, now.here) {
+                Ok(()) => self.room = Room::Taken,
+                Err(moment) => {
+                    self.not_before = Some(moment);
+                    if std::mem::replace(&mut self.room, Room::Awaited) == Room::Unknown {
+                        crew.metrics.deletion_held();
+                    }
+                    return (None, Some(moment));
+                }
             }
-            return false;
         }
-        self.not_before = Some(now.here + AGAIN);
-        let pods = Resource::core("pods");
-        if let Err(error) = crew.cluster.delete(&pods, &session.namespace, &session.name, &session.uid).await {
+        (because, self.next(seen, policy, now))
+    }
+
+    /// Whether it was deleted, so that there is no more to do but to wait for the end.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.is_deleted
+    }
+
+    /// Deletes the pod.
+    pub(super) async fn delete(&mut self, crew: &Crew, seen: &Seen, because: Because) {
+        let session = &seen.session;
+        let deleted =
+            crew.cluster.delete(&Resource::core("pods"), &session.namespace, &session.name, &session.uid).await;
+        self.not_before = Some(Instant::now() + self.backoff.failed());
+        if let Err(error) = deleted {
             tracing::warn!(namespace = session.namespace, pod = session.name, %error, "a pod cannot be deleted");
-            return false;
+            return;
+        }
+        if std::mem::replace(&mut self.is_deleted, true) {
+            return;
         }
         let (tone, reason, note) = match because {
             Because::Finished => (Tone::Normal, "FinishedDeleted", "the pod ended a while ago and is deleted"),
@@ -80,11 +127,10 @@ impl Ending {
         };
         crew.events.tell(session, tone, reason, note);
         crew.metrics.deleted(because.as_str());
-        true
     }
 
     /// When something is to be deleted next, if anything is.
-    pub(super) fn next(&self, seen: &Seen, policy: &Policy, now: Now) -> Option<Instant> {
+    fn next(&self, seen: &Seen, policy: &Policy, now: Now) -> Option<Instant> {
         if because(seen, policy, now.unix).is_some() {
             return Some(self.not_before.unwrap_or(now.here));
         }
@@ -168,5 +214,27 @@ mod tests {
         assert_eq!(ending.next(&pod, &policy, Now { here, unix: over }), next_at);
         let running = seen(|pod| pod["status"]["phase"] = json!("Running"));
         assert_eq!(ending.next(&running, &policy, Now { here, unix: over }), None);
+    }
+
+    #[tokio::test]
+    async fn a_deletion_that_fails_takes_no_more_room_than_one_that_does_not() {
+        let api = crate::work::testing::Api::default();
+        let crew = api.crew();
+        let policy = Policy::parse("policy.yaml", "profiles: {default: {slippedThrough: delete}}").unwrap();
+        let bare = |name: &str| seen(|pod| *pod = json!({"metadata": {"namespace": "n", "name": name, "uid": name}}));
+        let now = Now::read();
+        let mut all: Vec<(Ending, Seen)> = ["a", "b", "c", "d", "e"].map(|name| (Ending::default(), bare(name))).into();
+        for (ending, seen) in &mut all {
+            api.refuse(&format!("DELETE pods/{}", seen.session.name));
+            for attempt in 0..3 {
+                ending.not_before = None;
+                let (because, _) = ending.look(&crew, seen, &policy, now);
+                assert_eq!(because, Some(Because::SlippedThrough), "attempt {attempt}");
+                ending.delete(&crew, seen, Because::SlippedThrough).await;
+                assert!(!ending.is_deleted());
+            }
+        }
+        let (mut sixth, seen) = (Ending::default(), bare("f"));
+        assert_eq!(sixth.look(&crew, &seen, &policy, now).0, None, "there are no more than five");
     }
 }

@@ -18,7 +18,7 @@ use crate::desired::{Proof, Wanted, desired, proof_of};
 use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
-use crate::plan::{has_any, has_claim, while_lost, without_layer};
+use crate::plan::{Plan, has_any, has_claim, while_lost, without_layer};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::world::Snapshot;
@@ -30,8 +30,12 @@ mod writing;
 /// Between attempts that fail.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(400);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// After so many failures in a row, what passes by itself is told as well.
-const PATIENCE: u32 = 3;
+/// After so long without success, what passes by itself is told as well.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Who waits for an id that another pod has asks again after so long, and ever later. On the same node, the end of its holder
+/// wakes it.
+const SHORTEST_WAIT: Duration = Duration::from_secs(4);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Why ports wait.
 const PORTS_CHANGE: &str = "the ports that the session asks for change again and again";
@@ -47,13 +51,48 @@ pub(super) struct Publisher {
     wish: wish::Wish,
     hindrance: Option<Hindrance>,
     backoff: Backoff,
-    /// What was refused, and would be refused again: it is left alone until then, whatever wakes us.
+    failing_since: Option<Instant>,
+    /// What was refused, or had no effect, and would again: it is left alone until then, whatever wakes us.
     refused: HashSet<Slot>,
     not_before: Option<Instant>,
+    /// Who has our id, and how often that was found out.
+    holder: Option<Holder>,
+    waits: Backoff,
+    /// What was deleted: the watch may be behind.
+    deleted: HashSet<String>,
     is_published: bool,
-    /// Whether the last attempt wrote an object.
-    has_written: bool,
+    /// Whether this agent has made the Service, and has told so, which it does when all the rest is made too.
+    has_claimed: bool,
     was_told: bool,
+}
+
+/// What is to be done about the objects of a session now.
+#[derive(Debug)]
+pub(super) struct Task {
+    plan: Plan,
+    /// What came of the rest, which is not to be done now.
+    rest: Attempt,
+    aim: Aim,
+}
+
+/// What becomes of a session whose objects are as they are wanted.
+#[derive(Debug)]
+struct Aim {
+    /// The version that routes are written at.
+    version: String,
+    /// How many routes it has.
+    routes: usize,
+    is_published: bool,
+    /// When more of its ports are published.
+    more_at: Option<Instant>,
+}
+
+/// The pod that has the id of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Holder {
+    name: String,
+    /// Its uid, if it is on this node.
+    uid: Option<String>,
 }
 
 /// Our last write of an object.
@@ -74,6 +113,8 @@ enum Attempt {
     Resting(Instant),
     /// Something is in the way; when to try again.
     Hindered(Hindrance, Instant),
+    /// Another pod has the session's id.
+    Taken(Holder),
     /// The API server refused a write of this object.
     Failed(Slot, Failed),
 }
@@ -86,7 +127,7 @@ impl Attempt {
             Self::Done => 0,
             Self::Hindered(Hindrance::PublishDelayed(_), _) => 1,
             Self::Resting(_) => 2,
-            Self::Hindered(..) => 3,
+            Self::Hindered(..) | Self::Taken(_) => 3,
             Self::Failed(..) => 4,
         };
         if says(&other) > says(&self) { other } else { self }
@@ -101,25 +142,28 @@ impl Default for Publisher {
             wish: wish::Wish::default(),
             hindrance: None,
             backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+            failing_since: None,
             refused: HashSet::new(),
             not_before: None,
+            holder: None,
+            waits: Backoff::new(SHORTEST_WAIT, LONGEST_WAIT),
+            deleted: HashSet::new(),
             is_published: false,
-            has_written: false,
+            has_claimed: false,
             was_told: false,
         }
     }
 }
 
 impl Publisher {
-    /// Does what is to be done now; gives when to try again.
-    pub(super) async fn publish(
+    /// What is to be done now, if anything is, and when to look again.
+    pub(super) fn look(
         &mut self,
         crew: &Crew,
         snapshot: &Snapshot,
         ground: &Ground,
         stages: &mut Stages,
-    ) -> Option<Instant> {
-        self.has_written = false;
+    ) -> (Option<Task>, Option<Instant>) {
         let session = &snapshot.seen.session;
         let (ports, more_at) = self.wish.take_up(&session.ports, Instant::now());
         let ports = &ports;
@@ -128,11 +172,11 @@ impl Publisher {
         let layer = ground.layer.as_ref().unwrap_or(&Layer::Off);
         if ground.layer.is_err() && !has_any(session, &snapshot.live) {
             self.hindrance = None;
-            return None;
+            return (None, None);
         }
         if !self.prepare_proofs(session, ports, &snapshot.live) {
             self.hindrance = Some(Hindrance::PublishFailed("the system gives no random numbers".to_owned()));
-            return Some(Instant::now() + LONGEST_PAUSE);
+            return (None, Some(Instant::now() + LONGEST_PAUSE));
         }
         let proofs = &self.proofs;
         // Every TCP port has one; the API server would refuse an empty one.
@@ -142,7 +186,7 @@ impl Publisher {
         let is_managed = ground.policy.network().mode == NetworkMode::Managed;
         if !wanted.is_empty() && is_managed && !snapshot.is_protected && !has_claim(session, &snapshot.live) {
             self.hindrance = Some(Hindrance::WaitingForNetworkPolicy);
-            return None;
+            return (None, None);
         }
         let mut judged = Cow::from(&snapshot.live);
         if ground.layer.is_err() {
@@ -159,47 +203,75 @@ impl Publisher {
             // Routes may be left from before.
             Layer::Off | Layer::Ingress { .. } => snapshot.route_version.as_deref().unwrap_or("v1"),
         };
-        let mut attempt = self.carry_out(crew, &judged, session, version, &wanted).await;
-        if let Some(due) = more_at {
+        let aim = Aim {
+            version: version.to_owned(),
+            routes: wanted.iter().filter(|wanted| wanted.kind.is_route()).count(),
+            is_published: if is_all { !wanted.is_empty() } else { self.is_published && session.is_publishable() },
+            more_at,
+        };
+        let (plan, rest) = self.due(crew, session, &judged, &wanted);
+        if plan != Plan::default() {
+            return (Some(Task { plan, rest, aim }), None);
+        }
+        let next = self.conclude(session, rest, &aim);
+        if self.is_published && self.hindrance.is_none() {
+            stages.published(&crew.metrics);
+        }
+        (None, next)
+    }
+
+    /// Does it.
+    pub(super) async fn carry_out(&mut self, crew: &Crew, session: &Session, task: Task) {
+        let Task { plan, rest, aim } = task;
+        let attempt = rest.or(self.make_so(crew, session, plan, &aim).await);
+        self.conclude(session, attempt, &aim);
+    }
+
+    /// Takes down what came of an attempt; gives when to try again.
+    fn conclude(&mut self, session: &Session, mut attempt: Attempt, aim: &Aim) -> Option<Instant> {
+        if let Some(due) = aim.more_at {
             attempt = attempt.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
         }
         self.is_published = match attempt {
-            Attempt::Done if is_all => !wanted.is_empty(),
-            Attempt::Done => self.is_published && session.is_publishable(),
+            Attempt::Done => aim.is_published,
             // As it was: all that is there is as it was.
             Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
-            Attempt::Hindered(..) | Attempt::Failed(..) => false,
+            Attempt::Hindered(..) | Attempt::Taken(_) | Attempt::Failed(..) => false,
         };
-        match attempt {
-            Attempt::Done => {
-                self.backoff.over();
-                self.hindrance = None;
-                if self.is_published {
-                    stages.published(&crew.metrics);
-                }
-                None
-            }
-            Attempt::Resting(moment) => Some(moment),
-            Attempt::Hindered(hindrance, moment) => {
-                self.backoff.over();
-                self.hindrance = Some(hindrance);
-                Some(moment)
-            }
-            Attempt::Failed(slot, failed) => {
-                self.not_before = Some(Instant::now() + self.failed(session, &slot, &failed));
-                self.not_before
-            }
+        if !matches!(attempt, Attempt::Failed(..) | Attempt::Resting(_)) {
+            self.backoff.over();
+            self.failing_since = None;
         }
+        if !matches!(attempt, Attempt::Taken(_) | Attempt::Resting(_)) {
+            self.holder = None;
+            self.waits.over();
+        }
+        let moment = match attempt {
+            Attempt::Done => {
+                self.hindrance = None;
+                return None;
+            }
+            Attempt::Resting(moment) => return Some(moment),
+            Attempt::Hindered(hindrance, moment) => {
+                self.hindrance = Some(hindrance);
+                moment
+            }
+            Attempt::Taken(holder) => {
+                self.hindrance = Some(Hindrance::HostTaken { pod: holder.name.clone() });
+                self.holder = Some(holder);
+                Instant::now() + self.waits.failed()
+            }
+            Attempt::Failed(slot, failed) => Instant::now() + self.failed(session, &slot, &failed),
+        };
+        if !self.refused.is_empty() && self.not_before.is_none_or(|before| before <= Instant::now()) {
+            self.not_before = Some(moment);
+        }
+        Some(moment)
     }
 
     /// What keeps the session from being published.
     pub(super) fn hindrance(&self) -> Option<Hindrance> {
         self.hindrance.clone()
-    }
-
-    /// Whether the last attempt wrote an object, so that what is known is another now.
-    pub(super) fn has_written(&self) -> bool {
-        self.has_written
     }
 
     /// Whether all objects are there.
@@ -212,13 +284,13 @@ impl Publisher {
         self.proofs.get(&port)
     }
 
-    /// When the routing layer had to have judged the route of that object at the latest.
-    pub(super) fn deadline(&self, live: &Live, seconds: u32) -> Instant {
-        let (now, seconds) = (Instant::now(), Duration::from_secs(seconds.into()));
+    /// When the routing layer has, or had, to have judged the route of that object at the latest. For one that was made before
+    /// this agent began, and long ago, that is `now`.
+    pub(super) fn deadline(&self, live: &Live, seconds: u32, now: Instant) -> Instant {
+        let seconds = Duration::from_secs(seconds.into());
         if let Some(written) = self.written.get(&(live.kind, live.name.clone())) {
             return written.at + seconds;
         }
-        // Made before this agent began.
         let created = live.object["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
         let age = created.map_or(Duration::ZERO, |created: Timestamp| {
             Duration::from_secs(u64::try_from(Timestamp::now().as_second() - created.as_second()).unwrap_or_default())
@@ -229,14 +301,15 @@ impl Publisher {
     /// How long to wait after a failure, which is told unless it may pass by itself.
     fn failed(&mut self, session: &Session, slot: &Slot, failed: &Failed) -> Duration {
         let pause = self.backoff.failed();
+        let since = *self.failing_since.get_or_insert_with(Instant::now);
         let passes = matches!(
             failed.class,
             Class::Unreachable | Class::Timeout | Class::Throttled | Class::Conflict | Class::Server
         );
-        if passes && self.backoff.failures() < PATIENCE {
+        if passes && since.elapsed() < PATIENCE {
             return pause;
         }
-        if self.backoff.failures() <= PATIENCE {
+        if !matches!(self.hindrance, Some(Hindrance::PublishFailed(_))) {
             let (namespace, pod) = (&session.namespace, &session.name);
             tracing::warn!(namespace, pod, object = named(slot), error = %failed, "an object of a session cannot be written");
         }

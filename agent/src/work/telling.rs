@@ -1,7 +1,6 @@
 //! What is known of a session is told: in its pod's status, by Events, and to those who count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_model::endpoints::{AddressState, Endpoint};
@@ -44,6 +43,8 @@ pub(super) struct Teller {
     written: Option<(u64, Told)>,
     said: HashMap<(ConditionType, Reason), Instant>,
     backoff: Backoff,
+    /// After a failure, whatever wakes us.
+    not_before: Option<Instant>,
     pace: Pace,
     programmed: BTreeSet<u16>,
     newly_programmed: Vec<u16>,
@@ -51,10 +52,7 @@ pub(super) struct Teller {
 
 /// What is to be told of a session.
 #[derive(Debug)]
-pub(super) struct News {
-    seen: Arc<Seen>,
-    report: Report,
-}
+pub(super) struct News(Report);
 
 impl Default for Teller {
     fn default() -> Self {
@@ -62,6 +60,7 @@ impl Default for Teller {
             written: None,
             said: HashMap::new(),
             backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
+            not_before: None,
             pace: Pace::new(FREE, LONGEST_WAIT),
             programmed: BTreeSet::new(),
             newly_programmed: Vec::new(),
@@ -104,25 +103,21 @@ impl Teller {
     }
 
     /// What of a report is to be told now; if it has to wait, until when.
-    pub(super) fn news(
-        &mut self,
-        seen: &Arc<Seen>,
-        report: Report,
-        now: Instant,
-    ) -> (Option<Box<News>>, Option<Instant>) {
+    pub(super) fn news(&mut self, seen: &Seen, report: Report, now: Instant) -> (Option<News>, Option<Instant>) {
         if seen.session.phase == Phase::Leaving {
             return (None, None);
         }
-        // Made again when it is written: many may wait, and it is large. What the time is then matters not here.
+        // What the time is then matters not here.
         if patch(self.told(seen), &report, "").is_none() {
             self.backoff.over();
+            self.not_before = None;
             return (None, None);
         }
-        let due = self.pace.due(now);
+        let due = self.pace.due(now).max(self.not_before.unwrap_or(now));
         if due > now {
             return (None, Some(due));
         }
-        (Some(Box::new(News { seen: Arc::clone(seen), report })), None)
+        (Some(News(report)), None)
     }
 
     /// What was told last: the pod as it is seen may be older.
@@ -133,30 +128,28 @@ impl Teller {
         }
     }
 
-    /// Tells it; gives when to try again if that fails.
-    pub(super) async fn write(&mut self, crew: &Crew, news: Box<News>) -> Option<Instant> {
-        let News { seen, report } = *news;
+    /// Tells it.
+    pub(super) async fn write(&mut self, crew: &Crew, seen: &Seen, News(report): News) {
         let session = &seen.session;
-        let told = self.told(&seen).clone();
-        let mut patch = patch(&told, &report, &time(Timestamp::now()))?;
+        let told = self.told(seen).clone();
+        let Some(mut patch) = patch(&told, &report, &time(Timestamp::now())) else { return };
         // Another pod of that name is not the one that this is about.
         patch["metadata"]["uid"] = json!(session.uid);
-        self.pace.made(Instant::now());
         match crew.cluster.patch_pod_status(&session.namespace, &session.name, &patch).await {
             Ok(answer) => {
                 self.backoff.over();
+                self.pace.made(Instant::now());
                 crew.metrics.status_patched();
                 self.written = Some((version(&answer), report.told()));
                 self.events(crew, session, &told, &report);
-                None
             }
-            Err(failed) if failed.class == Class::NotFound => None,
             Err(failed) => {
-                if self.backoff.failures() == 0 {
-                    let (namespace, pod) = (&session.namespace, &session.name);
+                let (namespace, pod) = (&session.namespace, &session.name);
+                // One that is gone will be known to be.
+                if self.backoff.failures() == 0 && failed.class != Class::NotFound {
                     tracing::warn!(namespace, pod, error = %failed, "what is known of a session cannot be written");
                 }
-                Some(Instant::now() + self.backoff.failed())
+                self.not_before = Some(Instant::now() + self.backoff.failed());
             }
         }
     }
@@ -263,7 +256,7 @@ fn verdicts(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) -> (BTr
     let mut verdicts = BTreeMap::new();
     for port in ports.tcp() {
         let route = publishing::route(session, layer, &snapshot.live, port);
-        let deadline = route.map(|route| publisher.deadline(route, seconds));
+        let deadline = route.map(|route| publisher.deadline(route, seconds, now));
         let evidence = Evidence {
             route: route.map(|route| &route.object),
             gateway: ground.gateway(),

@@ -82,6 +82,11 @@ impl Api {
         self.state().refused.insert(write.to_owned());
     }
 
+    /// It is not any more.
+    pub(super) fn allow(&self, write: &str) {
+        self.state().refused.remove(write);
+    }
+
     /// What has a path that begins so is served no more.
     pub(super) fn unserve(&self, prefix: &'static str) {
         self.state().unserved = Some(prefix);

@@ -32,12 +32,25 @@ async fn a_session_is_published_and_told_of_without_anybody_waking_its_work() {
 }
 
 #[tokio::test]
-async fn on_a_lost_node_what_ended_goes_out_of_service_and_nothing_is_told() {
+async fn on_a_lost_node_what_ended_goes_out_of_service_and_nothing_is_told_once_the_elected_agent_speaks_for_it() {
     let (api, crew, mut session) = published().await;
     api.asked();
     crew.world.node_lost(true);
+    let told = |reason: &str| session::Condition {
+        type_: cofferdam_model::keys::ROUTE_REACHABLE.to_owned(),
+        status: "Unknown".to_owned(),
+        reason: reason.to_owned(),
+        message: String::new(),
+    };
+    let seen = |session: &Session, version| Seen { resource_version: version, ..testing::seen(session) };
+    // Nobody speaks for it while too many seem lost.
+    session.ports = Ports::parse("54/udp");
+    crew.world.pod(seen(&session, 100));
+    api.until(&["PATCH pods/run-2abc"]).await;
+    api.asked();
+    session.told.conditions = vec![told("NodeLost")];
     session.phase = Phase::Finished;
-    crew.world.pod(testing::seen(&session));
+    crew.world.pod(seen(&session, 200));
     api.until(&["DELETE endpointslices/s-2abc", "DELETE services/s-2abc"]).await;
     let asked = api.asked();
     assert!(asked.iter().all(|write| write.starts_with("DELETE ")), "{asked:?}");
@@ -78,50 +91,97 @@ async fn rush(api: &testing::Api, crew: &Crew, count: usize, untold: Range<usize
     sessions
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_leads_to_a_session_does_not_wait_for_what_is_told_of_others_or_for_its_own_turn_to_be_told() {
     let api = testing::Api::default();
     let crew = api.crew();
-    let mut sessions = rush(&api, &crew, TOLD_AT_ONCE + 1, 0..TOLD_AT_ONCE + 1).await;
-    let told = |asked: &[String]| asked.iter().filter(|write| write.starts_with("PATCH pods/")).count();
-    let (last, id) = (sessions.last_mut().unwrap(), format!("a{TOLD_AT_ONCE}"));
-    assert_eq!(told(&api.asked()), TOLD_AT_ONCE);
-    // Nobody wakes it for a second attempt.
+    // As many as can be told of without an answer, and one that waits behind them.
+    let most = turns::TOLD + turns::SLOW;
+    let mut sessions = rush(&api, &crew, most + 1, 0..most + 1).await;
+    let all: Vec<String> = sessions[..most].iter().map(|one| format!("PATCH pods/{}", one.name)).collect();
+    api.until(&all.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    api.asked();
+    let last = sessions.last_mut().unwrap();
+    let id = last.id.clone().unwrap();
     let slice = format!("PATCH endpointslices/s-{id}");
-    api.refuse(&slice);
     last.ports = Ports::parse("54/udp");
     crew.world.pod(testing::seen(last));
-    for _ in 0..2 {
-        api.until(&[&slice]).await;
-        assert_eq!(told(&api.asked()), 0);
-    }
+    api.until(&[&slice]).await;
     last.phase = Phase::Finished;
     crew.world.pod(testing::seen(last));
     api.until(&[&format!("DELETE services/s-{id}")]).await;
-    assert_eq!(told(&api.asked()), 0);
+    let asked = api.asked();
+    assert!(!asked.iter().any(|write| write.starts_with("PATCH pods/")), "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_to_tell_that_comes_while_a_session_is_published_is_the_next_ones() {
+async fn writes_that_get_no_answer_hold_up_nobody_elses() {
     let api = testing::Api::default();
     let crew = api.crew();
-    // The first take all turns, the next ones wait before the last.
-    let mut sessions = rush(&api, &crew, 2 * TOLD_AT_ONCE + 1, 0..TOLD_AT_ONCE).await;
-    tokio::time::advance(Duration::from_secs(5)).await;
-    api.asked();
-    for one in &mut sessions[TOLD_AT_ONCE..2 * TOLD_AT_ONCE] {
-        let slice = format!("PATCH endpointslices/s-{}", one.id.as_ref().unwrap());
-        api.hold(&slice);
-        one.ports = Ports::parse("54/udp");
-        crew.world.pod(testing::seen(one));
-        api.until(&[&slice]).await;
-    }
-    // The turns are free once the first have waited long enough for their answers, which is before the others have.
-    api.until(&[&format!("PATCH pods/run-a{}", 2 * TOLD_AT_ONCE)]).await;
+    let sessions = rush(&api, &crew, turns::TOLD + 1, 0..turns::TOLD).await;
+    // Long before the first of them is given up.
+    let begun = tokio::time::Instant::now();
+    api.until(&[&format!("PATCH pods/{}", sessions[turns::TOLD].name)]).await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_to_be_told_is_not_when_it_holds_no_more_by_its_turn() {
+    let api = testing::Api::default();
+    let crew = api.crew();
+    let sessions = rush(&api, &crew, turns::TOLD + 2, 0..turns::TOLD).await;
+    let [.., gone, last] = &sessions[..] else { unreachable!() };
+    crew.world.pod_gone(&gone.uid);
+    api.until(&[&format!("PATCH pods/{}", last.name)]).await;
     let asked = api.asked();
-    for one in &sessions[TOLD_AT_ONCE..2 * TOLD_AT_ONCE] {
-        assert!(!asked.contains(&format!("PATCH pods/{}", one.name)), "{asked:?}");
+    assert!(!asked.contains(&format!("PATCH pods/{}", gone.name)), "{asked:?}");
+}
+
+#[tokio::test]
+async fn work_rests_after_whatever_is_refused() {
+    for write in ["POST services/s-2abc", "PATCH endpointslices/s-2abc", "PATCH pods/run-2abc", "DELETE pods/run-2abc"]
+    {
+        let (api, mut session) = (testing::Api::default(), session("53/udp"));
+        let crew = api.crew();
+        let mut ground = Ground::default();
+        ground.is_known = true;
+        crew.world.ground.store(Arc::new(ground));
+        crew.world.protected(&session.namespace, true);
+        api.refuse(write);
+        let mut seen = testing::seen(&session);
+        if write.starts_with("DELETE") {
+            session.phase = Phase::Finished;
+            seen = testing::seen(&session);
+            seen.progress.ended = Some(0);
+        }
+        crew.begin(session.uid.clone(), crew.world.pod(seen).unwrap());
+        api.until(&[write]).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            crew.world.wake_everyone();
+        }
+        let times = api.asked().iter().filter(|asked| *asked == write).count();
+        assert_eq!(times, 1, "{write}");
     }
+}
+
+#[tokio::test]
+async fn who_waits_for_an_id_asks_no_more_until_its_holder_ends() {
+    let (api, crew, holder) = published().await;
+    api.asked();
+    let waits = Session { name: "run-other".to_owned(), uid: "uid-other".to_owned(), ..holder.clone() };
+    crew.begin(waits.uid.clone(), crew.world.pod(testing::seen(&waits)).unwrap());
+    api.until(&["POST services/s-2abc", "PATCH pods/run-other"]).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        crew.world.wake_everyone();
+    }
+    assert_eq!(api.asked().iter().filter(|asked| *asked == "POST services/s-2abc").count(), 1);
+    let mut ended = testing::seen(&Session { phase: Phase::Finished, ..holder });
+    ended.resource_version = 100;
+    crew.world.pod(ended);
+    // At once: nothing tells the time here but the end of the holder.
+    api.until(&["POST services/s-2abc", "PATCH endpointslices/s-2abc"]).await;
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cofferdam_model::{is_object_name, keys};
 use serde_json::Value;
 
-use super::{Attempt, named, slot};
+use super::{Attempt, Holder, named, slot};
 use crate::cluster::{Class, Resource};
 use crate::desired::Wanted;
 use crate::objects::{Kind, resource};
@@ -14,9 +14,10 @@ use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
 
-/// Who waits for an id looks again after so long; on the same node, the end of its holder wakes it.
-const TAKEN: Duration = Duration::from_secs(4);
+/// What does not end by itself is looked at again after so long.
 const FOREIGN: Duration = Duration::from_secs(30);
+/// What is being deleted.
+const LEAVING: Duration = Duration::from_secs(4);
 
 /// Who is in the way, where that is not known.
 const ANOTHER: &str = "another pod";
@@ -46,7 +47,7 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             && let Some(finalizers) = leaving(&there)
         {
             let object = named(&slot(service));
-            return Err(in_the_way(Hindrance::Terminating { object, finalizers }, TAKEN));
+            return Err(in_the_way(Hindrance::Terminating { object, finalizers }, LEAVING));
         }
         let uid = match whose {
             // Made by an agent before this one, or stripped of our labels: from now on it is as it ought to be.
@@ -57,7 +58,7 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Claim::Foreign => return Err(in_the_way(Hindrance::NameTaken, FOREIGN)),
             // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for; nobody
             // else may.
-            Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(taken(ANOTHER)),
+            Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(taken(ANOTHER, None)),
             Claim::Nobody { service } => service,
             // Owners' names are not looked at by the API server, and it would become a part of a path.
             Claim::Of { name, .. } if !is_object_name(&name) => {
@@ -66,7 +67,9 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Claim::Of { name, uid, service } => {
                 let is_here = there["metadata"]["annotations"][keys::NODE] == crew.node;
                 if !is_here || lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
-                    return Err(taken(&name));
+                    // Whose end is seen here need not be asked for.
+                    let is_seen = is_here && crew.world.is_live(&uid) == Some(true);
+                    return Err(taken(&name, is_seen.then_some(uid)));
                 }
                 service
             }
@@ -74,11 +77,11 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
         crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await.map_err(failed)?;
     }
     // Another was quicker.
-    Err(taken(ANOTHER))
+    Err(taken(ANOTHER, None))
 }
 
-fn taken(pod: &str) -> Attempt {
-    in_the_way(Hindrance::HostTaken { pod: pod.to_owned() }, TAKEN)
+fn taken(pod: &str, uid: Option<String>) -> Attempt {
+    Attempt::Taken(Holder { name: pod.to_owned(), uid })
 }
 
 /// A part of the pause is chance: those who wait for one thing do not come all at once.

@@ -33,16 +33,41 @@ impl Scene {
     }
 
     async fn attempt(&mut self) -> Attempt {
-        let snapshot = self.api.snapshot(&self.session);
-        self.publisher.carry_out(&self.crew, &snapshot.live, &self.session, "v1", &self.wanted).await
+        let live = self.api.snapshot(&self.session).live;
+        self.attempt_with(&live).await
+    }
+
+    /// With what the agent knows of what is there.
+    async fn attempt_with(&mut self, live: &[Live]) -> Attempt {
+        let (plan, rest) = self.publisher.due(&self.crew, &self.session, live, &self.wanted);
+        let aim = Aim { version: "v1".to_owned(), routes: 0, is_published: true, more_at: None };
+        rest.or(self.publisher.make_so(&self.crew, &self.session, plan, &aim).await)
+    }
+
+    /// Looks, does what there is to do, and looks again; gives when to look once more.
+    async fn works(&mut self, snapshot: &Snapshot, ground: &Ground) -> Option<Instant> {
+        let mut stages = Stages::default();
+        if let (Some(task), _) = self.publisher.look(&self.crew, snapshot, ground, &mut stages) {
+            self.publisher.carry_out(&self.crew, &self.session, task).await;
+        }
+        let (task, next) = self.publisher.look(&self.crew, snapshot, ground, &mut stages);
+        // The snapshot is as old as before, so what was written seems missing.
+        if task.is_some() { None } else { next }
     }
 
     async fn hindrance(&mut self) -> Option<Hindrance> {
         match self.attempt().await {
             Attempt::Hindered(hindrance, _) => Some(hindrance),
-            Attempt::Done | Attempt::Resting(_) | Attempt::Failed(..) => None,
+            Attempt::Done | Attempt::Taken(_) | Attempt::Resting(_) | Attempt::Failed(..) => None,
         }
     }
+}
+
+/// Where a Gateway routes.
+fn routed() -> Ground {
+    let mut ground = Ground::default();
+    (ground.is_known, ground.layer) = (true, Ok(gateway(true)));
+    ground
 }
 
 fn order(object: &mut serde_json::Value) {
@@ -110,7 +135,7 @@ async fn another_pods_claim_that_does_not_go_is_told_with_what_keeps_it() {
     // The same where the agent did not know of the Service.
     let mut blind = scene.api.snapshot(&scene.session);
     blind.live.clear();
-    let attempt = scene.publisher.carry_out(&scene.crew, &blind.live, &scene.session, "v1", &scene.wanted).await;
+    let attempt = scene.attempt_with(&blind.live).await;
     assert!(matches!(attempt, Attempt::Hindered(hindrance, _) if Some(&hindrance) == told.as_ref()));
 }
 
@@ -182,12 +207,11 @@ async fn a_name_that_a_stranger_has_is_not_asked_for_each_time_that_somebody_tou
     scene.api.put("services/s-2abc", json!({"metadata": {"uid": "theirs"}}));
     let mut blind = scene.api.snapshot(&scene.session);
     blind.live.clear();
-    let mut told = Vec::new();
+    let ground = routed();
     for _ in 0..3 {
-        told.push(scene.publisher.carry_out(&scene.crew, &blind.live, &scene.session, "v1", &scene.wanted).await);
+        scene.works(&blind, &ground).await;
+        assert_eq!(scene.publisher.hindrance(), Some(Hindrance::NameTaken));
     }
-    assert!(matches!(told[0], Attempt::Hindered(Hindrance::NameTaken, _)), "{told:?}");
-    assert!(matches!(told[1..], [Attempt::Resting(_), Attempt::Resting(_)]), "{told:?}");
     assert_eq!(scene.api.asked(), ["POST services/s-2abc"]);
 }
 
@@ -207,13 +231,11 @@ async fn of_a_session_that_is_released_nothing_stays() {
 #[tokio::test]
 async fn routes_that_are_left_when_routing_is_off_are_deleted_at_the_version_that_is_served() {
     let mut scene = Scene::published("3000", &gateway(true)).await;
-    assert!(scene.publisher.has_written());
     scene.api.unserve("/apis/gateway.networking.k8s.io/v1/");
     let mut snapshot = scene.api.snapshot(&scene.session);
     snapshot.route_version = Some("v1beta1".into());
-    scene.publisher.publish(&scene.crew, &snapshot, &Ground::default(), &mut Stages::default()).await;
-    assert_eq!(scene.api.asked(), ["DELETE httproutes/s-2abc-3000"]);
-    assert!(!scene.publisher.has_written(), "nothing is known that was not known before");
+    scene.works(&snapshot, &Ground::default()).await;
+    assert_eq!(scene.api.asked(), ["DELETE httproutes/s-2abc-3000"], "and once, though no watch has told of it");
 }
 
 #[tokio::test]
@@ -234,14 +256,14 @@ async fn where_the_layer_cannot_be_told_the_session_is_followed_and_its_routes_s
     let mut ground = Ground::default();
     ground.layer = Err(LayerError::Ambiguous(String::new()));
     scene.session = Session { address: Some([10, 244, 1, 9].into()), ..session("3000") };
-    let (snapshot, mut stages) = (scene.api.snapshot(&scene.session), Stages::default());
-    assert_eq!(scene.publisher.publish(&scene.crew, &snapshot, &ground, &mut stages).await, None);
+    let snapshot = scene.api.snapshot(&scene.session);
+    assert_eq!(scene.works(&snapshot, &ground).await, None);
     assert_eq!(
         scene.api.asked(),
         ["DELETE httproutes/s-2abc-3001", "PATCH services/s-2abc", "PATCH endpointslices/s-2abc"]
     );
     let snapshot = Snapshot { live: Vec::new(), ..snapshot };
-    assert_eq!(scene.publisher.publish(&scene.crew, &snapshot, &ground, &mut stages).await, None);
+    assert_eq!(scene.works(&snapshot, &ground).await, None);
     assert_eq!(scene.api.asked(), [""; 0], "what is not published yet waits");
 }
 
@@ -261,4 +283,35 @@ async fn no_answer_waits_for_one_that_is_late() {
         attempt = scene.attempt() => panic!("{attempt:?}"),
         known = patience => known.unwrap(),
     }
+}
+
+#[tokio::test]
+async fn what_passes_by_itself_is_told_only_when_it_lasts() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    let failed = || Failed { class: Class::Throttled, detail: String::new() };
+    let slot = (Kind::Service, "s-2abc".to_owned());
+    for _ in 0..10 {
+        scene.publisher.failed(&scene.session, &slot, &failed());
+        assert_eq!(scene.publisher.hindrance(), None, "however often it failed");
+    }
+    scene.publisher.failing_since = Instant::now().checked_sub(PATIENCE);
+    scene.publisher.failed(&scene.session, &slot, &failed());
+    assert!(matches!(scene.publisher.hindrance(), Some(Hindrance::PublishFailed(_))));
+}
+
+#[tokio::test]
+async fn that_all_is_made_is_told_when_it_is_and_once() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    scene.api.refuse("PATCH httproutes/s-2abc-3000");
+    assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
+    assert!(!scene.publisher.was_told, "a route is missing");
+    scene.api.allow("PATCH httproutes/s-2abc-3000");
+    scene.publisher.refused.clear();
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert!(scene.publisher.was_told);
+    // Another agent finds it made.
+    (scene.publisher.has_claimed, scene.publisher.was_told) = (false, false);
+    scene.api.remove("httproutes/s-2abc-3000");
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert!(!scene.publisher.was_told);
 }

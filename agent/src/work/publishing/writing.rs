@@ -7,12 +7,12 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
-use super::{Attempt, Publisher, Slot, Written, claiming, named, slot};
+use super::{Aim, Attempt, Holder, Publisher, Slot, Written, claiming, named, slot};
 use crate::cluster::Failed;
 use crate::desired::Wanted;
 use crate::events::Tone;
-use crate::objects::{Kind, Live, digest};
-use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, plan};
+use crate::objects::{Kind, Live, digest, name};
+use crate::plan::{Delete, Flaw, Plan, Write, first_leaving, flaw, plan};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
@@ -27,118 +27,137 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Publisher {
-    /// Does what can be done now, so that `live` becomes `wanted`. Nothing that fails, or has no effect, stops what does not
-    /// need it.
-    pub(super) async fn carry_out(
-        &mut self,
-        crew: &Crew,
-        live: &[Live],
-        session: &Session,
-        version: &str,
-        wanted: &[Wanted],
-    ) -> Attempt {
-        if self.not_before.is_none_or(|moment| moment <= Instant::now()) {
+    /// What of a plan can be done now, so that `live` becomes `wanted`, and what comes of the rest. Nothing that rests stops
+    /// what does not need it.
+    pub(super) fn due(&mut self, crew: &Crew, session: &Session, live: &[Live], wanted: &[Wanted]) -> (Plan, Attempt) {
+        let now = Instant::now();
+        let has_ended = |holder: &Holder| holder.uid.as_ref().is_some_and(|uid| crew.world.is_live(uid) != Some(true));
+        if self.not_before.is_none_or(|moment| moment <= now) || self.holder.as_ref().is_some_and(has_ended) {
             self.refused.clear();
+            self.not_before = None;
         }
+        self.deleted.retain(|uid| live.iter().any(|live| live.uid == *uid));
         let mut plan = plan(session, wanted, live);
-        let mut attempt = match first_leaving(wanted, live) {
+        let mut rest = match first_leaving(wanted, live) {
             Some((wanted, finalizers)) => terminating(wanted, finalizers),
             None => Attempt::Done,
         };
-        attempt = attempt.or(self.delete(crew, session, version, plan.deletes).await);
+        let mut may = |attempt: Result<(), Attempt>| match attempt {
+            Ok(()) => true,
+            Err(attempt) => {
+                rest = std::mem::replace(&mut rest, Attempt::Done).or(attempt);
+                false
+            }
+        };
+        plan.deletes.retain(|delete| !self.deleted.contains(&delete.uid));
+        let deletes = plan.deletes.len();
+        plan.deletes.retain(|delete| may(self.rests(&(delete.kind, delete.name.clone()), now)));
+        if plan.deletes.len() < deletes {
+            plan.deletes.retain(|delete| delete.kind != Kind::Service);
+        }
+        if plan.claim.as_ref().is_some_and(|service| !may(self.may_write(service, now))) {
+            plan.claim = None;
+            plan.writes.clear();
+        }
+        plan.writes.retain(|write| may(self.may_write(&write.wanted, now)));
+        (plan, rest)
+    }
+
+    /// Does all of it. Nothing that fails, or has no effect, stops what does not need it.
+    pub(super) async fn make_so(&mut self, crew: &Crew, session: &Session, mut plan: Plan, aim: &Aim) -> Attempt {
+        let mut attempt = self.delete(crew, session, &aim.version, plan.deletes).await;
         if let Some(service) = plan.claim {
-            let name = service.name.clone();
             let begun = crew.world.moment();
-            let claimed = match self.may_write(&service, Instant::now()) {
-                Ok(()) => claiming::take(crew, session, &service).await,
-                Err(delayed) => Err(delayed),
-            };
-            let answer = match claimed {
+            let answer = match claiming::take(crew, session, &service).await {
                 Ok(answer) => answer,
-                Err(hindered) => {
-                    // Of all that can be in the way only another pod of ours wakes us when it ends.
-                    if let Attempt::Hindered(hindrance, moment) = &hindered
-                        && !matches!(hindrance, Hindrance::HostTaken { .. })
-                    {
-                        self.refused.insert(slot(&service));
-                        self.not_before = Some(*moment);
-                    }
-                    return attempt.or(self.noted(hindered));
-                }
+                Err(hindered) => return attempt.or(self.noted(slot(&service), hindered)),
             };
             self.wrote(crew, &service, &answer, "create", begun);
+            self.has_claimed = true;
             match flaw(&service, &answer) {
                 None => {}
                 Some(Flaw::Leaving(finalizers)) => attempt = attempt.or(terminating(&service, finalizers)),
                 // It was there already, with something of others in it.
                 Some(Flaw::Field(_)) => plan.writes.push(Write { wanted: service, replaces: None }),
             }
-            if !std::mem::replace(&mut self.was_told, true) {
-                let routes = wanted.iter().filter(|wanted| wanted.kind.is_route()).count();
-                let s = if routes == 1 { "" } else { "s" };
-                let note = format!("Service {name} is made, with its endpoints and {routes} route{s}");
-                crew.events.tell(session, Tone::Normal, "Published", &note);
-            }
         }
-        attempt.or(self.write(crew, session, version, plan.writes).await)
+        attempt = attempt.or(self.write(crew, session, &aim.version, plan.writes).await);
+        if self.has_claimed && attempt == Attempt::Done && !std::mem::replace(&mut self.was_told, true) {
+            let s = if aim.routes == 1 { "" } else { "s" };
+            let name = session.id.as_ref().map(|id| name(id.as_str())).unwrap_or_default();
+            let note = format!("Service {name} is made, with its endpoints and {} route{s}", aim.routes);
+            crew.events.tell(session, Tone::Normal, "Published", &note);
+        }
+        attempt
     }
 
     /// All at once: none needs the others to be there, and no answer waits for one that is late.
     async fn write(&mut self, crew: &Crew, session: &Session, version: &str, writes: Vec<Write>) -> Attempt {
-        let (now, begun) = (Instant::now(), crew.world.moment());
+        let begun = crew.world.moment();
+        let one = async |Write { wanted, replaces }| {
+            let made = make(crew, session, version, &wanted, replaces).await;
+            (wanted, made)
+        };
+        let mut under_way: FuturesUnordered<_> = writes.into_iter().map(one).collect();
         let mut attempt = Attempt::Done;
-        let mut under_way = FuturesUnordered::new();
-        for Write { wanted, replaces } in writes {
-            match self.may_write(&wanted, now) {
-                Ok(()) => under_way.push(async move {
-                    let made = make(crew, session, version, &wanted, replaces).await;
-                    (wanted, made)
-                }),
-                Err(delayed) => attempt = attempt.or(delayed),
-            }
-        }
         while let Some((wanted, made)) = under_way.next().await {
-            attempt = attempt.or(match made {
+            let came_to = match made {
                 Ok(answer) => {
                     self.wrote(crew, &wanted, &answer, "apply", begun);
                     came_to(&wanted, &answer)
                 }
-                Err(failed) => self.noted(failed),
-            });
+                Err(failed) => failed,
+            };
+            attempt = attempt.or(self.noted(slot(&wanted), came_to));
         }
         attempt
     }
 
-    /// Routes before what they lead to. The claim goes last, and not before all the rest: whoever has it answers for that.
+    /// All at once, so that nothing leads for long to where the pod was, and the claim last: not before all the rest is gone,
+    /// since whoever has it answers for that.
     async fn delete(&mut self, crew: &Crew, session: &Session, version: &str, deletes: Vec<Delete>) -> Attempt {
+        let (claim, rest): (Vec<Delete>, Vec<Delete>) =
+            deletes.into_iter().partition(|delete| delete.kind == Kind::Service);
         let mut attempt = Attempt::Done;
-        for Delete { kind, name, uid } in deletes {
-            if kind == Kind::Service && attempt != Attempt::Done {
-                continue;
+        for deletes in [rest, claim] {
+            if attempt != Attempt::Done {
+                break;
             }
-            let resource = crate::objects::resource(kind, version);
-            let slot = (kind, name);
-            if let Some(moment) = self.rests(&slot, Instant::now()) {
-                attempt = attempt.or(Attempt::Resting(moment));
-                continue;
-            }
-            match crew.cluster.delete(&resource, &session.namespace, &slot.1, &uid).await {
-                Ok(()) => crew.metrics.wrote(resource.name, "delete"),
-                Err(failed) => attempt = attempt.or(self.noted(Attempt::Failed(slot, failed))),
+            let one = async |delete: Delete| {
+                let resource = crate::objects::resource(delete.kind, version);
+                let answer = crew.cluster.delete(&resource, &session.namespace, &delete.name, &delete.uid).await;
+                (resource, delete, answer)
+            };
+            let mut under_way: FuturesUnordered<_> = deletes.into_iter().map(one).collect();
+            while let Some((resource, delete, answer)) = under_way.next().await {
+                let slot = (delete.kind, delete.name);
+                match answer {
+                    Ok(()) => {
+                        crew.metrics.wrote(resource.name, "delete");
+                        self.deleted.insert(delete.uid);
+                    }
+                    Err(failed) => attempt = attempt.or(self.noted(slot.clone(), Attempt::Failed(slot, failed))),
+                }
             }
         }
         attempt
     }
 
-    /// Until when an object is left alone, if it is.
-    fn rests(&self, slot: &Slot, now: Instant) -> Option<Instant> {
-        self.not_before.filter(|moment| *moment > now && self.refused.contains(slot))
+    /// Whether an object is not left alone now.
+    ///
+    /// # Errors
+    /// Until when it is.
+    fn rests(&self, slot: &Slot, now: Instant) -> Result<(), Attempt> {
+        match self.not_before.filter(|moment| *moment > now && self.refused.contains(slot)) {
+            Some(moment) => Err(Attempt::Resting(moment)),
+            None => Ok(()),
+        }
     }
 
-    /// Takes down which object was refused.
-    fn noted(&mut self, attempt: Attempt) -> Attempt {
-        if let Attempt::Failed(slot, _) = &attempt {
-            self.refused.insert(slot.clone());
+    /// Takes down which object is not what it ought to be in spite of an attempt.
+    fn noted(&mut self, slot: Slot, attempt: Attempt) -> Attempt {
+        if attempt != Attempt::Done {
+            self.refused.insert(slot);
         }
         attempt
     }
@@ -149,9 +168,7 @@ impl Publisher {
     /// When to try again.
     fn may_write(&self, wanted: &Wanted, now: Instant) -> Result<(), Attempt> {
         let slot = slot(wanted);
-        if let Some(moment) = self.rests(&slot, now) {
-            return Err(Attempt::Resting(moment));
-        }
+        self.rests(&slot, now)?;
         // A first write, or another wish, is no correction.
         let undone = self.written.get(&slot).filter(|written| written.digest == digest(&wanted.object));
         match undone.map(|written| written.corrections.due(now)).filter(|due| *due > now) {
@@ -167,7 +184,6 @@ impl Publisher {
     fn wrote(&mut self, crew: &Crew, wanted: &Wanted, answer: &Value, verb: &str, begun: Moment) {
         let (digest, at) = (digest(&wanted.object), Instant::now());
         crew.metrics.wrote(wanted.kind.plural(), verb);
-        self.has_written = true;
         match self.written.entry(slot(wanted)) {
             Entry::Occupied(mut entry) => {
                 let before = entry.get_mut();

@@ -1,7 +1,7 @@
 use cofferdam_model::endpoints::Endpoints;
 
 use super::*;
-use crate::desired::testing::session;
+use crate::desired::testing::{ingress, objects, session};
 use crate::reason::Status;
 use crate::work::testing::{Api, seen};
 
@@ -18,12 +18,13 @@ async fn a_status_that_flaps_is_written_slower_and_what_waits_has_its_moment() {
     // The watch is never behind.
     let after = |told: &Report| {
         let session = Session { told: told.told(), ..session("3000") };
-        Arc::new(Seen { resource_version: u64::MAX, ..seen(&session) })
+        Seen { resource_version: u64::MAX, ..seen(&session) }
     };
     for _ in 0..100 {
         for (told, report) in [(&down, &up), (&up, &down)] {
-            if let (Some(news), _) = teller.news(&after(told), report.clone(), Instant::now()) {
-                teller.write(&crew, news).await;
+            let seen = after(told);
+            if let (Some(news), _) = teller.news(&seen, report.clone(), Instant::now()) {
+                teller.write(&crew, &seen, news).await;
             }
         }
     }
@@ -99,4 +100,21 @@ fn what_fails_is_a_warning_unless_another_condition_said_it_and_what_is_being_fo
         let report = report_of(*reason);
         assert_eq!(note(&report.conditions[0], &report).map(|(tone, _)| tone), expected, "{reason:?}");
     }
+}
+
+#[test]
+fn a_route_that_is_older_than_this_agent_is_overdue_and_nothing_is_waited_for() {
+    let (api, layer) = (Api::default(), ingress());
+    let session = session("3000");
+    for wanted in objects(&session, &layer) {
+        let mut object = wanted.object.clone();
+        object["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+        api.put(&format!("{}/{}", wanted.kind.plural(), wanted.name), object);
+    }
+    api.edit("ingresses/s-2abc", |ingress| ingress["metadata"]["uid"] = json!("u"));
+    let mut ground = Ground::default();
+    ground.layer = Ok(layer);
+    let (verdicts, next) = verdicts(&api.snapshot(&session), &ground, &Publisher::default());
+    assert!(matches!(verdicts[&3000], Verdict::Refused { reason: Reason::Unclaimed, .. }), "{verdicts:?}");
+    assert_eq!(next, None);
 }
