@@ -61,6 +61,12 @@ impl Class {
         matches!(self, Self::Forbidden | Self::NotFound)
     }
 
+    /// Whether nothing is wrong with the request, so that the same one may succeed a moment later.
+    #[must_use]
+    pub(crate) fn passes(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Timeout | Self::Throttled | Self::Server)
+    }
+
     /// Whether the object was changed, deleted or made by somebody else meanwhile: for a write that holds for one version of
     /// it nothing is wrong then, and the next look shows what is to be done.
     #[must_use]

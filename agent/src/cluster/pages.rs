@@ -1,5 +1,7 @@
 //! A list, page by page: never more of it is in memory than a page.
 
+use std::time::Duration;
+
 use kube::core::params::ListParams;
 use kube::core::{ListMeta, Request};
 use serde::Deserialize;
@@ -7,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Class, Cluster, Failed, Resource, Selection};
+use crate::backoff::Backoff;
 use crate::objects::Bounded;
 
 /// Objects of one page: one may have more than a megabyte, and a page is in memory three times while it is read.
@@ -21,6 +24,11 @@ const METADATA_PER_PAGE: u32 = 50;
 
 /// No page is larger than this, whatever happened: a list that cannot end is no better than one that is too large.
 const MOST_PER_PAGE: u32 = 500;
+
+/// A page after the first is asked for again so many times, with such pauses: together shorter than a token holds.
+const RETRIES: u32 = 4;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// The pages of a list.
 #[derive(Debug)]
@@ -110,17 +118,34 @@ impl Pages<'_> {
         if self.is_over {
             return Ok(None);
         }
-        let (cluster, params) = (self.cluster, &self.params);
-        let request = Request::new(self.resource.path(self.namespace));
-        let request = if self.resource.is_metadata() { request.list_metadata(params) } else { request.list(params) };
-        let List { metadata, items } = cluster.request::<List<T>>(request).await.inspect_err(|failed| {
+        let List { metadata, items } = self.answer::<List<T>>().await.inspect_err(|failed| {
             if failed.class == Class::Expired {
-                cluster.list_expired();
+                self.cluster.list_expired();
             }
         })?;
         self.params.continue_token = metadata.continue_.filter(|token| !token.is_empty());
         self.is_over = self.params.continue_token.is_none();
         let resource_version = metadata.resource_version.unwrap_or_default();
         Ok(Some(Page { items: items.unwrap_or_default(), resource_version }))
+    }
+    /// The answer to the next question. Whoever gets no first page has lost nothing, and begins anew by themselves; with a later
+    /// one all that was read before it would be lost, so it is asked for again while that may help.
+    async fn answer<T: DeserializeOwned>(&self) -> Result<T, Failed> {
+        let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
+        let is_first = self.params.continue_token.is_none();
+        loop {
+            let request = Request::new(self.resource.path(self.namespace));
+            let request = if self.resource.is_metadata() {
+                request.list_metadata(&self.params)
+            } else {
+                request.list(&self.params)
+            };
+            match self.cluster.request(request).await {
+                Err(failed) if !is_first && failed.class.passes() && failures.failures() < RETRIES => {
+                    tokio::time::sleep(failures.failed()).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 }

@@ -157,6 +157,36 @@ async fn a_list_that_takes_so_long_that_it_never_ends_is_a_failure_and_the_next_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_that_fails_is_asked_for_again_before_what_was_read_is_thrown_away() {
+    let page = |name: &str, more: &str| {
+        let items = json!([{"metadata": {"name": name}}]);
+        (200, json!({"metadata": {"resourceVersion": "1", "continue": more}, "items": items}).to_string(), false)
+    };
+    let fails = |code: u16| {
+        (code, json!({"kind": "Status", "code": code, "reason": "", "message": "not now"}).to_string(), false)
+    };
+    let (first, last) = (page("a", "more"), page("b", ""));
+    let mut answers =
+        vec![first.clone(), fails(429), fails(503), fails(504), last, (200, "no JSON\n".to_owned(), false)];
+    // From here on nothing helps: the watch is broken, and so is what follows.
+    answers.extend([fails(503), first]);
+    answers.extend((0..5).map(|_| fails(429)));
+    let (cluster, watches, asked, _) = noting_server(answers);
+    let mut changes = followed(cluster, watches);
+    let mut told = Vec::new();
+    while told.len() < 8 {
+        told.push(match changes.recv().await.unwrap() {
+            Change::Seen(object) => object["metadata"]["name"].as_str().unwrap().to_owned(),
+            other => format!("{other:?}"),
+        });
+    }
+    assert_eq!(told.join(" "), "Begun a b Listed Unreadable(Server) Begun a Unreadable(Throttled)");
+    let asked = asked.lock().unwrap();
+    let more = asked.iter().map(|query| u8::from(query.contains("continue=more"))).collect::<Vec<_>>();
+    assert_eq!(more, [0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_that_breaks_after_it_worked_is_a_first_failure() {
     let event = json!({"type": "BOOKMARK", "object": {"kind": "Service", "apiVersion": "v1",
         "metadata": {"resourceVersion": "5"}}});

@@ -302,10 +302,7 @@ impl Publisher {
     fn failed(&mut self, session: &Session, slot: &Slot, failed: &Failed) -> Duration {
         let pause = self.backoff.failed();
         let since = *self.failing_since.get_or_insert_with(Instant::now);
-        let passes = matches!(
-            failed.class,
-            Class::Unreachable | Class::Timeout | Class::Throttled | Class::Conflict | Class::Server
-        );
+        let passes = failed.class.passes() || failed.class == Class::Conflict;
         if passes && since.elapsed() < PATIENCE {
             return pause;
         }
