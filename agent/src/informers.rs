@@ -87,7 +87,8 @@ impl Informers {
         .await;
     }
 
-    /// Our objects of one kind, from this node, once its pods are known. `listed` is dropped once all that were there are known.
+    /// Our objects of one kind, from this node, once its pods are known. `listed` is dropped once all that were there are known,
+    /// or will not be: where nobody may list Ingresses, sessions with an HTTPRoute go on.
     pub(crate) async fn objects(self, kind: Kind, version: &str, listed: Option<mpsc::Sender<()>>) {
         let labels = format!("{}={},{}={}", keys::NODE_HASH, node_hash(&self.node), keys::MANAGED_BY, keys::AGENT);
         let selection = Selection { namespace: self.namespace.clone(), labels, ..Selection::default() };
@@ -112,6 +113,7 @@ impl Informers {
                 world.readable(kind, false);
                 if class.is_conclusive() {
                     world.refused(kind);
+                    drop(listed.take());
                 }
             }
         })
@@ -197,11 +199,17 @@ fn seen(world: &World, node: &str, kind: Kind, object: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use http::{Request, Response};
+    use kube::client::Body;
     use serde_json::json;
 
     use super::*;
     use crate::ground::Ground;
     use crate::session::Membership;
+    use crate::testing::reply;
 
     #[test]
     fn an_object_that_no_longer_says_its_node_is_as_good_as_gone() {
@@ -245,30 +253,56 @@ mod tests {
         assert!(!after(Change::Begun) && after(Change::Listed));
     }
 
-    #[tokio::test]
-    async fn in_the_namespaced_variant_the_network_policy_is_the_administrators() {
-        let registry = prometheus::Registry::new();
+    /// What watches, for the world of `node-1`, from an API server that answers every list so.
+    fn informers(world: &Arc<World>, list: impl Fn() -> Option<Response<Body>> + Send + 'static) -> Informers {
         let client = kube::Client::new(
-            tower::service_fn(|_: http::Request<kube::client::Body>| {
-                std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+            tower::service_fn(move |request: Request<Body>| {
+                let is_list = request.uri().query().is_some_and(|query| !query.contains("watch="));
+                let answer = is_list.then(&list).flatten();
+                async move {
+                    let Some(answer) = answer else { return std::future::pending().await };
+                    Ok::<_, Infallible>(answer)
+                }
             }),
             "default",
         );
-        let informers = |namespace: Option<&str>, world: &Arc<World>, watches: &Watches, cluster: &Cluster| Informers {
+        let registry = prometheus::Registry::new();
+        Informers {
             world: Arc::clone(world),
-            cluster: cluster.clone(),
-            watches: watches.clone(),
+            cluster: Cluster::new(client, &registry).unwrap(),
+            watches: crate::metrics::Metrics::register(&registry, "", false).unwrap().watches,
             node: "node-1".to_owned(),
-            namespace: namespace.map(str::to_owned),
-        };
-        let cluster = Cluster::new(client, &registry).unwrap();
-        let watches = crate::metrics::Metrics::register(&registry, "", false).unwrap().watches;
+            namespace: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_may_list_is_not_waited_for_and_what_fails_is() {
+        let message = "x is forbidden: User \"a\" cannot list resource \"x\" in API group \"y\" at the cluster scope";
+        let of = |code: u16, message: &str| json!({"kind": "Status", "code": code, "reason": "", "message": message});
+        for (answer, goes_on) in [(of(403, message), true), (of(404, ""), true), (of(500, ""), false)] {
+            let world = Arc::new(World::new(Ground::default()));
+            world.pods_listed(world.pods_begin());
+            let code = u16::try_from(answer["code"].as_u64().unwrap()).unwrap();
+            let its_answer = answer.clone();
+            let informers = informers(&world, move || Some(reply(code, &its_answer)));
+            let (listed, mut waiting) = mpsc::channel(1);
+            let watching = tokio::spawn(informers.objects(Kind::Ingress, "v1", Some(listed)));
+            let over = tokio::time::timeout(Duration::from_mins(5), waiting.recv()).await;
+            assert_eq!(over.is_ok(), goes_on, "{answer}");
+            watching.abort();
+        }
+    }
+
+    #[tokio::test]
+    async fn in_the_namespaced_variant_the_network_policy_is_the_administrators() {
         for (namespace, expected) in [(Some("n"), true), (None, false)] {
             let world = Arc::new(World::new(Ground::default()));
             let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "p",
                 "labels": {"cofferdam.dev/session": "a"}}, "status": {"phase": "Running"}});
             world.pod(Seen::read(&pod, Membership::Other, &Policy::built_in()).unwrap());
-            let never = informers(namespace, &world, &watches, &cluster).network_policies();
+            let informers = Informers { namespace: namespace.map(str::to_owned), ..informers(&world, || None) };
+            let never = informers.network_policies();
             assert!(futures_util::FutureExt::now_or_never(never).is_none());
             assert_eq!(world.snapshot("p").unwrap().is_protected, expected);
         }
