@@ -32,7 +32,7 @@ impl Watches {
         let (last_event, restarts) = (
             Opts::new(
                 "watch_last_event_timestamp_seconds",
-                "When a watch last heard from the API server, bookmarks included, in seconds since 1970.",
+                "When a watch began or last heard from the API server, bookmarks included, in seconds since 1970.",
             ),
             Opts::new("watch_restarts_total", "Watches that broke off and began again."),
         );
@@ -46,13 +46,21 @@ impl Watches {
         Ok(watches)
     }
 
-    /// A watch is about to begin, and goes on until what is given is dropped; how often it broke off is there from then on,
-    /// so that a rate sees the first time.
+    /// A watch is about to begin, and goes on until what is given is dropped. How often it broke off is there from then on,
+    /// so that a rate sees the first time; and so is a time to grow old, for one whose first list never ends.
     #[must_use]
     pub(crate) fn begin(&self, resource: &'static str) -> Watching {
         self.restarts.with_label_values(&[resource]);
         *self.going_on.lock().unwrap_or_else(PoisonError::into_inner).entry(resource).or_default() += 1;
-        Watching { of: self.clone(), resource }
+        let watching = Watching { of: self.clone(), resource };
+        watching.event();
+        watching
+    }
+
+    /// When a watch last heard something, in seconds since 1970.
+    #[cfg(test)]
+    pub(crate) fn last_event(&self, resource: &str) -> prometheus::IntGauge {
+        self.last_event.with_label_values(&[resource])
     }
 }
 
@@ -75,7 +83,7 @@ impl Drop for Watching {
         let Some(others) = going_on.get_mut(self.resource) else { return };
         *others -= 1;
         if *others == 0 {
-            // Where nothing ever came there is none.
+            // It was there since the watch began.
             let _ = self.of.last_event.remove_label_values(&[self.resource]);
         }
     }
@@ -100,14 +108,13 @@ mod tests {
         let watches = Watches::register(&registry).unwrap();
         let is_there = || text(&registry).contains("watch_last_event_timestamp_seconds{resource=\"gateways\"}");
         let before = watches.begin("gateways");
-        assert!(!is_there(), "nothing was heard yet");
-        before.event();
+        assert!(is_there(), "one that never hears of anything grows old");
         let after = watches.begin("gateways");
         drop(before);
         assert!(is_there(), "another goes on");
         drop(after);
         assert!(!is_there());
-        watches.begin("gateways").event();
+        drop(watches.begin("gateways"));
         assert!(!is_there());
     }
 
