@@ -74,10 +74,38 @@ impl Ground {
             _ => Known::Missing,
         }
     }
+
+    /// Whether an agent that has just begun knows what there is. Before, it would take routes away, give them other proofs,
+    /// and tell of a session that works that it does not.
+    #[must_use]
+    pub(crate) fn is_settled(&self, are_routes_known: bool) -> bool {
+        self.is_known && (are_routes_known || !matches!(self.layer, Ok(Layer::Gateway { .. })))
+    }
+}
+
+/// What readiness waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Gates {
+    /// Opened once it is known what routes stand on.
+    pub layer: Option<Gate>,
+    /// Opened once the `HTTPRoutes` that are there are known too, where the layer has such.
+    pub routes: Option<Gate>,
+}
+
+impl Gates {
+    fn open(&mut self, ground: &Ground, are_routes_known: bool) {
+        if let Some(gate) = self.layer.take_if(|_| ground.is_known) {
+            gate.open();
+        }
+        if let Some(gate) = self.routes.take_if(|_| ground.is_settled(are_routes_known)) {
+            gate.open();
+        }
+    }
 }
 
 /// Keeps `world.ground` as the cluster is, until it is dropped. `versions` is told which versions of Gateway API's routes
-/// are served. `namespace` is the only one that may be looked into, if there is one.
+/// are served. `namespace` is the only one that may be looked into, if there is one. Of `gates` those stay shut that were not
+/// opened by then: they are for the next policy's ground.
 pub(crate) async fn keep(
     world: Arc<World>,
     cluster: Cluster,
@@ -85,7 +113,7 @@ pub(crate) async fn keep(
     policy: Arc<Policy>,
     namespace: Option<String>,
     versions: Served,
-    gate: Option<Gate>,
+    gates: &mut Gates,
 ) {
     // Classes belong to no namespace, so who may look into one only cannot ask for them.
     let asks = namespace.is_none();
@@ -111,20 +139,19 @@ pub(crate) async fn keep(
             }
         }
     }
-    let (mut gate, mut gone_since) = (gate, None);
+    let (mut routes, mut gone_since) = (world.routes_known(), None);
     loop {
         let ground = seen(&lookout.seen(), &policy, &tls, &world.ground.load());
-        let is_known = ground.is_some();
         let held = ground
             .as_ref()
             .and_then(|ground| held_until(&world.ground.load().layer, &ground.layer, &mut gone_since, Instant::now()));
         if let Some(ground) = ground.filter(|_| held.is_none()) {
             stand_on(&world, ground);
         }
-        if let Some(gate) = gate.take_if(|_| is_known) {
-            gate.open();
-        }
+        gates.open(&world.ground.load(), *routes.borrow_and_update());
         tokio::select! {
+            // The other end is in the world, and so never gone.
+            _ = routes.changed() => {}
             goes_on = lookout.changed() => if !goes_on { return },
             () = sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => {}
         }

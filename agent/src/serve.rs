@@ -19,7 +19,7 @@ use crate::cluster::{self, Cluster};
 use crate::config::Config;
 use crate::elected;
 use crate::events::{Events, Tone};
-use crate::ground::{self, Ground};
+use crate::ground::{self, Gates, Ground};
 use crate::informers::{Informers, Namespaces};
 use crate::layer;
 use crate::metrics::Metrics;
@@ -69,7 +69,7 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let cluster = Cluster::new(client, registry.registry())?;
 
     let readiness = Readiness::new();
-    let gates = [readiness.gate("pods"), readiness.gate("objects"), readiness.gate("layer")];
+    let gates = ["pods", "objects", "layer", "routes"].map(|name| readiness.gate(name));
     let admin = Server { tls: None, limits: Limits::default(), counts: counts.of("admin"), phases: Phases::default() };
     let phases = admin.phases.clone();
     let (listener, address) = bind(config.admin_listen).await?;
@@ -122,8 +122,9 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     /// Starts all that watches; gives what to tell when the policy has changed.
-    fn follow(&self, tasks: &mut JoinSet<()>, crew: Crew, gates: [Gate; 3]) -> Arc<Notify> {
-        let [pods, objects, layer] = gates;
+    fn follow(&self, tasks: &mut JoinSet<()>, crew: Crew, gates: [Gate; 4]) -> Arc<Notify> {
+        let [pods, objects, layer, routes] = gates;
+        let gates = Gates { layer: Some(layer), routes: Some(routes) };
         let informers = Informers {
             world: Arc::clone(self.world),
             cluster: self.cluster.clone(),
@@ -159,7 +160,7 @@ impl Parts<'_> {
             its_informers.pods(its_policy, namespaces, its_relist, begin, pods).await;
         });
         let changed = Arc::new(Notify::new());
-        tasks.spawn(self.keep_ground(informers, layer, relist, Arc::clone(&changed)));
+        tasks.spawn(self.keep_ground(informers, gates, relist, Arc::clone(&changed)));
         changed
     }
 
@@ -167,11 +168,11 @@ impl Parts<'_> {
     fn keep_ground(
         &self,
         informers: Informers,
-        gate: Gate,
+        mut gates: Gates,
         relist: Arc<Notify>,
         changed: Arc<Notify>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let (policy, mut gate) = (Arc::clone(self.policy), Some(gate));
+        let policy = Arc::clone(self.policy);
         async move {
             // Routes of Gateway API are watched from when they are known to be served, and then for ever.
             let (version, mut known) = watch::channel(None);
@@ -202,7 +203,7 @@ impl Parts<'_> {
                         policy.load_full(),
                         informers.namespace.clone(),
                         Arc::clone(&tell),
-                        gate.take(),
+                        &mut gates,
                     );
                     tokio::select! {
                         () = keeping => {}

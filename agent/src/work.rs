@@ -14,7 +14,6 @@ use tokio_util::task::TaskTracker;
 use crate::cluster::Cluster;
 use crate::events::Events;
 use crate::ground::Ground;
-use crate::layer::Layer;
 use crate::metrics::{Metrics, Queue, Tally};
 use crate::probe::Prober;
 use crate::reason::Reason;
@@ -193,7 +192,7 @@ impl Work {
 
     fn consider(&mut self, snapshot: &Snapshot, ground: &Ground) -> (Option<Todo>, Option<Instant>) {
         self.stages.see(snapshot, &self.crew.metrics);
-        if !has_looked_around(ground, snapshot) {
+        if !ground.is_settled(snapshot.are_routes_known) {
             return (None, None);
         }
         self.probes.inherit(snapshot, ground);
@@ -233,13 +232,6 @@ impl Work {
             Todo::Tell(news) => turn.take(teller.write(crew, &seen, news)).await,
         }
     }
-}
-
-/// Whether an agent that has just begun knows what there is. Before, it would take routes away, give them other proofs,
-/// and tell of a session that works that it does not.
-fn has_looked_around(ground: &Ground, snapshot: &Snapshot) -> bool {
-    let needs_routes = matches!(ground.layer, Ok(Layer::Gateway { .. }));
-    ground.is_known && (snapshot.are_routes_known || !needs_routes)
 }
 
 /// Whether the elected agent has said that the session's node is lost.

@@ -27,6 +27,8 @@ use told::Told;
 pub(crate) struct World {
     state: Mutex<State>,
     are_pods_known: watch::Sender<bool>,
+    /// Whether `HTTPRoutes` were listed once, or will not be.
+    are_routes_known: watch::Sender<bool>,
     /// What routes stand on.
     pub ground: ArcSwap<Ground>,
 }
@@ -45,8 +47,6 @@ struct State {
     protected: HashSet<String>,
     /// Kinds whose objects cannot be read now.
     unreadable: HashSet<Kind>,
-    /// Whether `HTTPRoutes` were listed once, or will not be.
-    are_routes_known: bool,
     /// The version of Gateway API that `HTTPRoutes` are watched at; none while they are not.
     route_version: Option<Arc<str>>,
     /// Whether the node is not Ready; until it was seen, it is taken for Ready.
@@ -91,6 +91,7 @@ impl World {
         Self {
             state: Mutex::default(),
             are_pods_known: watch::Sender::new(false),
+            are_routes_known: watch::Sender::new(false),
             ground: ArcSwap::from_pointee(ground),
         }
     }
@@ -107,7 +108,7 @@ impl World {
         let kept: Vec<_> = kept.into_iter().flatten().map(|(name, kept)| (name.clone(), kept.clone())).collect();
         let is_protected = state.protected.contains(&session.namespace);
         let (unreadable, is_node_lost) = (state.unreadable.clone(), state.is_node_lost);
-        let (are_routes_known, route_version) = (state.are_routes_known, state.route_version.clone());
+        let (are_routes_known, route_version) = (*self.are_routes_known.borrow(), state.route_version.clone());
         drop(state);
         let live = kept.into_iter().map(|((kind, name), kept)| kept.live(kind, name)).collect();
         Some(Snapshot {
@@ -255,9 +256,24 @@ impl World {
         }
         state.objects.retain(|_, objects| !objects.is_empty());
         state.told.listed(kind);
-        state.asked(kind);
         for id in &touched {
             state.wake_all_of(id);
+        }
+        drop(state);
+        self.asked(kind);
+    }
+
+    /// Tells when `HTTPRoutes` were listed once, or will not be.
+    #[must_use]
+    pub(crate) fn routes_known(&self) -> watch::Receiver<bool> {
+        self.are_routes_known.subscribe()
+    }
+
+    /// Objects of a kind were listed, or will not be.
+    fn asked(&self, kind: Kind) {
+        let is_first = |known: &mut bool| !std::mem::replace(known, true);
+        if kind == Kind::HttpRoute && self.are_routes_known.send_if_modified(is_first) {
+            self.wake_everyone();
         }
     }
 
@@ -277,7 +293,7 @@ impl World {
 
     /// Objects of a kind are not waited for: there is no such kind, or no right to read it.
     pub(crate) fn refused(&self, kind: Kind) {
-        self.state().asked(kind);
+        self.asked(kind);
     }
 
     /// Whether a namespace has the `NetworkPolicy` of sessions.
@@ -310,13 +326,6 @@ impl World {
 }
 
 impl State {
-    /// Objects of a kind were listed, or will not be.
-    fn asked(&mut self, kind: Kind) {
-        if kind == Kind::HttpRoute && !std::mem::replace(&mut self.are_routes_known, true) {
-            self.wake_everyone();
-        }
-    }
-
     fn take_in(&mut self, kind: Kind, id: &Id, name: String, object: &Value, round: Moment) {
         // Whoever likes can name one for a session that is nowhere, or carry its label under any name.
         let may_be_wanted = id_of(kind, &name).is_some() && self.by_id.contains_key(id);

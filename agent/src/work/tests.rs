@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::desired::testing::session;
+use crate::layer::Layer;
 use crate::objects::Kind;
 use crate::session::{self, Membership, Phase, Session};
 
@@ -204,7 +205,7 @@ fn an_agent_that_begins_waits_until_it_knows_the_layer_and_the_routes_that_are_t
     let world = World::new(Ground::default());
     let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "u"}, "status": {"phase": "Running"}});
     let wake = world.pod(Seen::read(&pod, Membership::Enforced, &Policy::built_in()).unwrap()).unwrap();
-    let knows = |ground: &Ground| has_looked_around(ground, &world.snapshot("u").unwrap());
+    let knows = |ground: &Ground| ground.is_settled(world.snapshot("u").unwrap().are_routes_known);
     assert!(!knows(&Ground::default()), "of the layer nothing is known");
     let mut ground = Ground::default();
     ground.is_known = true;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Mutex;
 
+use cofferdam_runtime::ready::Readiness;
 use http::Request;
 use kube::Client;
 use kube::client::Body;
@@ -11,7 +12,7 @@ use prometheus::Registry;
 
 use super::*;
 use crate::metrics::Metrics;
-use crate::objects::GATEWAY_GROUP;
+use crate::objects::{GATEWAY_GROUP, Kind};
 use crate::testing::reply;
 
 /// Answers to lists, by the end of their path; what is not among them is a fault of the server's.
@@ -34,6 +35,21 @@ fn forbidden() -> (u16, Value) {
 
 /// Keeps a world's ground by these answers.
 fn kept_by(answers: &Answers) -> Arc<World> {
+    kept(answers, POLICY, Gates::default())
+}
+
+/// The same by that policy; opens these gates.
+fn kept(answers: &Answers, policy: &str, mut gates: Gates) -> Arc<World> {
+    let (cluster, watches) = cluster(answers);
+    let world = Arc::new(World::new(Ground::default()));
+    let (its_world, policy) = (Arc::clone(&world), Arc::new(Policy::parse("policy.yaml", policy).unwrap()));
+    tokio::spawn(async move {
+        keep(its_world, cluster, watches, policy, None, Arc::new(|_: &[String]| {}), &mut gates).await;
+    });
+    world
+}
+
+fn cluster(answers: &Answers) -> (Cluster, Watches) {
     let answers = Arc::clone(answers);
     let service = tower::service_fn(move |request: Request<Body>| {
         let path = request.uri().path();
@@ -59,11 +75,11 @@ fn kept_by(answers: &Answers) -> Arc<World> {
     });
     let registry = Registry::new();
     let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
-    let watches = Metrics::register(&registry, "", false).unwrap().watches;
-    let world = Arc::new(World::new(Ground::default()));
-    let policy = Arc::new(Policy::parse("policy.yaml", POLICY).unwrap());
-    tokio::spawn(keep(Arc::clone(&world), cluster, watches, policy, None, Arc::new(|_: &[String]| {}), None));
-    world
+    (cluster, Metrics::register(&registry, "", false).unwrap().watches)
+}
+
+fn gates(readiness: &Readiness) -> Gates {
+    Gates { layer: Some(readiness.gate("layer")), routes: Some(readiness.gate("routes")) }
 }
 
 /// What the ground says after so long that all was listed many times.
@@ -124,4 +140,40 @@ async fn routes_keep_their_proof_while_a_gateway_is_reinstalled_and_lose_it_when
     assert_eq!(settled(&world).await, Some(Ok(true)), "the class has yet to say what it can");
     set("gatewayclasses", json!([class(&["HTTPRoute"])]));
     assert_eq!(settled(&world).await, Some(Ok(false)), "the class says otherwise");
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_waits_for_the_routes_that_are_there_where_the_layer_has_such() {
+    let listed = |world: &World| world.objects_listed(Kind::HttpRoute, world.objects_begin());
+    for known in [listed, |world: &World| world.refused(Kind::HttpRoute)] {
+        let readiness = Readiness::new();
+        let world = kept(&all(), POLICY, gates(&readiness));
+        assert_eq!(settled(&world).await, Some(Ok(true)));
+        assert_eq!(readiness.pending(), ["routes"], "no session is begun yet");
+        known(&world);
+        settled(&world).await;
+        assert_eq!(readiness.pending(), [""; 0]);
+    }
+    let readiness = Readiness::new();
+    let ingresses = "profiles: {default: {}}\nrouting: {baseDomain: example.com, ingress: {className: c}}";
+    settled(&kept(&all(), ingresses, gates(&readiness))).await;
+    assert_eq!(readiness.pending(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_changes_before_its_layer_was_known_leaves_the_gates_to_the_next() {
+    let (answers, readiness) = (all(), Readiness::new());
+    let held_back = answers.lock().unwrap().remove("gateways").unwrap();
+    let (cluster, watches) = cluster(&answers);
+    let world = Arc::new(World::new(Ground::default()));
+    world.refused(Kind::HttpRoute);
+    let mut gates = gates(&readiness);
+    for expected in [vec!["layer", "routes"], vec![]] {
+        let (world, policy) = (Arc::clone(&world), Arc::new(Policy::parse("policy.yaml", POLICY).unwrap()));
+        let told: Served = Arc::new(|_: &[String]| {});
+        let keeping = keep(world, cluster.clone(), watches.clone(), policy, None, told, &mut gates);
+        assert!(tokio::time::timeout(Duration::from_mins(1), keeping).await.is_err());
+        assert_eq!(readiness.pending(), expected);
+        answers.lock().unwrap().insert("gateways", held_back.clone());
+    }
 }
