@@ -62,11 +62,11 @@ impl Informers {
             Change::Seen(pod) => {
                 let name = pod["metadata"]["namespace"].as_str().unwrap_or_default();
                 let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-                let seen = Seen::read(&pod, namespaces.of(name), &policy.load());
-                if seen.as_ref().is_none_or(|seen| seen.session.phase == Phase::Released) {
-                    namespaces.passed_by(name, uid);
-                }
+                let seen = Seen::read(&pod, namespaces.of(name, uid), &policy.load());
                 let Some(seen) = seen else { return world.pod_gone(uid) };
+                if seen.session.phase != Phase::Released {
+                    namespaces.session(name, uid);
+                }
                 if let Some(wake) = world.pod(seen) {
                     begin(uid.to_owned(), wake);
                 }
