@@ -24,8 +24,8 @@ impl<T> Default for Collected<T> {
 }
 
 impl<T: PartialEq> Collected<T> {
-    /// Takes in what is told; `read` says what is kept of an object, and by which key. All there is, where that may be
-    /// another now.
+    /// Takes in what is told; `read` says what is kept of an object, and by which key. All there is, where that is another
+    /// now, or was not known before.
     pub(crate) fn take(
         &mut self,
         change: Change,
@@ -42,6 +42,11 @@ impl<T: PartialEq> Collected<T> {
         read: impl Fn(&Value) -> (String, T),
         mut differs: impl FnMut(&str, Option<&T>, Option<&T>),
     ) -> Option<&BTreeMap<String, T>> {
+        let mut is_another = self.now.is_none();
+        let mut differs = |key: &str, before: Option<&T>, now: Option<&T>| {
+            is_another = true;
+            differs(key, before, now);
+        };
         match change {
             Change::Begun => self.next = Some(BTreeMap::new()),
             Change::Seen(object) => {
@@ -75,7 +80,7 @@ impl<T: PartialEq> Collected<T> {
             }
             Change::Unreadable(_) => return None,
         }
-        if self.next.is_some() { None } else { self.all() }
+        if is_another && self.next.is_none() { self.all() } else { None }
     }
 
     /// All there is; none before the first list is over: half of it would make what is there seem missing.
@@ -120,12 +125,25 @@ mod tests {
         assert_eq!(after(Change::Listed), is(true, "a1", "a-1"));
         assert_eq!(after(seen("b1")), is(true, "a1b1", "b-1"));
         assert_eq!(after(seen("b2")), is(true, "a1b2", "b12"));
-        assert_eq!(after(seen("b2")), is(true, "a1b2", ""));
+        assert_eq!(after(seen("b2")), is(false, "a1b2", ""));
         assert_eq!(after(Change::Begun), is(false, "a1b2", ""));
         assert_eq!(after(seen("b3")), is(false, "a1b2", ""));
         assert_eq!(after(seen("c3")), is(false, "a1b2", ""));
         assert_eq!(after(Change::Listed), is(true, "b3c3", "a1- b23 c-3"));
-        assert_eq!(after(Change::Gone(json!("a9"))), is(true, "b3c3", ""));
+        assert_eq!(after(Change::Gone(json!("a9"))), is(false, "b3c3", ""), "it was not there");
         assert_eq!(after(Change::Gone(json!("b9"))), is(true, "c3", "b3-"));
+        assert_eq!(after(Change::Begun), is(false, "c3", ""));
+        assert_eq!(after(seen("c3")), is(false, "c3", ""));
+        assert_eq!(after(Change::Listed), is(false, "c3", ""), "nothing is another");
+    }
+
+    #[test]
+    fn that_there_is_nothing_is_news_once() {
+        let mut collected = Collected::default();
+        let mut is_news = |change| collected.take(change, read).is_some();
+        for expected in [true, false] {
+            assert!(!is_news(Change::Begun));
+            assert_eq!(is_news(Change::Listed), expected);
+        }
     }
 }
