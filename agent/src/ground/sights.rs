@@ -6,13 +6,15 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Parent, Served};
+use crate::backoff::Backoff;
 use crate::cluster::{Cluster, Resource, Selection};
 use crate::layer::{GatewayClass, IngressClass, Surroundings};
 use crate::objects::GATEWAY_GROUP;
 use crate::watch::{Change, Collected, Lookout, Picture};
 
-/// Kinds may be installed later than we are.
+/// Kinds may be installed later than we are; who has had none for long may wait for them longer.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const LOOK_LATER: Duration = Duration::from_mins(5);
 /// Kinds that are there rarely go.
 const LOOK_RARELY: Duration = Duration::from_mins(10);
 
@@ -85,23 +87,32 @@ pub(super) fn gateway_classes(lookout: &mut Lookout<Sights>) {
 
 /// Asks again and again which kinds are served, since that cannot be watched.
 async fn discover(cluster: Cluster, picture: Picture<Sights>, tell: Served) {
+    let mut in_vain = Backoff::new(LOOK_AGAIN, LOOK_LATER);
     loop {
-        let mut pause = LOOK_AGAIN;
-        match cluster.versions(GATEWAY_GROUP, "httproutes").await {
+        let pause = match cluster.versions(GATEWAY_GROUP, "httproutes").await {
             Ok(versions) => {
-                if !versions.is_empty() {
-                    pause = LOOK_RARELY;
-                }
+                let is_served = !versions.is_empty();
                 tell(&versions);
                 picture.change(|sights| {
                     let before = sights.surroundings.gateway_versions.replace(versions.clone());
                     before.as_ref() != Some(&versions)
                 });
+                if is_served {
+                    in_vain.over();
+                    // Not all agents at once.
+                    LOOK_RARELY.mul_f64(0.75 + fastrand::f64() / 2.0)
+                } else {
+                    in_vain.failed()
+                }
             }
-            Err(error) => tracing::debug!(%error, "the API server cannot be asked for its kinds"),
-        }
-        // Not all agents at once.
-        tokio::time::sleep(pause.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+            Err(error) => {
+                tracing::debug!(%error, "the API server cannot be asked for its kinds");
+                // Nothing may be concluded until it can.
+                in_vain.over();
+                in_vain.failed()
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -153,9 +164,53 @@ fn gateway_class(object: &Value) -> GatewayClass {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use http::Request;
+    use kube::client::Body;
     use serde_json::json;
 
     use super::*;
+    use crate::testing::answer;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_no_gateway_api_asks_for_it_ever_more_rarely_and_finds_it_when_it_comes() {
+        let (asked, is_there) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (its_asked, its_is_there) = (Arc::clone(&asked), Arc::clone(&is_there));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let group_version = format!("{GATEWAY_GROUP}/v1");
+            let version = json!({"groupVersion": group_version, "version": "v1"});
+            let group = json!({"name": GATEWAY_GROUP, "versions": [version], "preferredVersion": version});
+            let routes =
+                json!({"name": "httproutes", "singularName": "", "namespaced": true, "kind": "HTTPRoute", "verbs": []});
+            let found = if request.uri().path() != "/apis" {
+                json!({"groupVersion": group_version, "resources": [routes]})
+            } else if its_is_there.load(Ordering::Relaxed) {
+                json!({"groups": [group]})
+            } else {
+                its_asked.fetch_add(1, Ordering::Relaxed);
+                json!({"groups": []})
+            };
+            async move { Ok::<_, Infallible>(answer(&found)) }
+        });
+        let registry = prometheus::Registry::new();
+        let cluster = Cluster::new(kube::Client::new(service, "default"), &registry).unwrap();
+        let watches = crate::metrics::Metrics::register(&registry, "", false).unwrap().watches;
+        let served = Arc::new(Mutex::new(Vec::new()));
+        let its_served = Arc::clone(&served);
+        let mut lookout = Lookout::new(cluster, watches, Sights::default());
+        versions(&mut lookout, Arc::new(move |versions| its_served.lock().unwrap().extend_from_slice(versions)));
+        // As often as every 15 s in the first minute, and at last every 5 min at the most.
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert!(asked.load(Ordering::Relaxed) > 2);
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(asked.load(Ordering::Relaxed) < 40, "{asked:?}");
+        is_there.store(true, Ordering::Relaxed);
+        tokio::time::sleep(LOOK_LATER).await;
+        assert_eq!(*served.lock().unwrap(), ["v1"]);
+    }
 
     #[test]
     fn of_a_gateway_is_kept_what_is_judged_and_not_what_changes_with_every_route() {
