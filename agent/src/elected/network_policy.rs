@@ -18,10 +18,10 @@ use crate::objects::digest;
 /// Where pods fetch their bodies from, at the API.
 const BODIES: u16 = 8063;
 
-/// The `NetworkPolicy` of that namespace, as it is applied. In a namespace that is `enforced` it selects all pods, since one
-/// that slipped through may have no label; elsewhere those with the label of a session. `system` is Cofferdam's own
+/// The `NetworkPolicy` as it is applied, but for its namespace. In namespaces that are `enforced` it selects all pods, since
+/// one that slipped through may have no label; elsewhere those with the label of a session. `system` is Cofferdam's own
 /// namespace.
-pub(super) fn network_policy(namespace: &str, enforced: bool, network: &Network, system: &str) -> Value {
+pub(super) fn network_policy(enforced: bool, network: &Network, system: &str) -> Value {
     let selected =
         if enforced { json!({}) } else { json!({"matchExpressions": [{"key": SESSION, "operator": "Exists"}]}) };
     let mut ingress = vec![json!({"from": [component("agent", system)]})];
@@ -33,7 +33,7 @@ pub(super) fn network_policy(namespace: &str, enforced: bool, network: &Network,
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {"name": NETWORK_POLICY, "namespace": namespace, "labels": {MANAGED_BY: AGENT}},
+        "metadata": {"name": NETWORK_POLICY, "labels": {MANAGED_BY: AGENT}},
         "spec": {
             "podSelector": selected,
             "policyTypes": ["Ingress", "Egress"],
@@ -74,8 +74,8 @@ impl Live {
     }
 
     /// Whether it is what is wanted. What others put beside it, such as labels of their own, does not count.
-    pub(super) fn is_as(&self, wanted: &Value) -> bool {
-        self.is_ours && self.spec == digest(&wanted["spec"])
+    pub(super) fn is_as(&self, wanted: &Self) -> bool {
+        self.is_ours && self.spec == wanted.spec
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn policy(enforced: bool, network: &Network) -> Value {
-        network_policy("team-a", enforced, network, "cofferdam-system")
+        network_policy(enforced, network, "cofferdam-system")
     }
 
     #[test]
@@ -186,6 +186,7 @@ mod tests {
         let mut live = wanted.clone();
         live["metadata"]["labels"]["team"] = json!("a");
         live["metadata"]["resourceVersion"] = json!("7");
+        let wanted = Live::read(&wanted);
         assert!(Live::read(&live).is_as(&wanted));
         let mut edits = vec![live.clone(); 4];
         edits[0]["spec"]["egress"].as_array_mut().unwrap().push(json!({}));
@@ -201,7 +202,7 @@ mod tests {
     fn the_example_to_apply_by_hand_is_the_same() {
         let file = include_str!("../../../manifests/examples/network-policy/network-policy.yaml");
         let example: Value = serde_saphyr::from_str(file).unwrap();
-        let ours = network_policy("cofferdam-sessions", true, Policy::built_in().network(), SYSTEM_NAMESPACE);
+        let ours = network_policy(true, Policy::built_in().network(), SYSTEM_NAMESPACE);
         assert_eq!(example["spec"], ours["spec"]);
         assert_eq!(example["metadata"]["name"], NETWORK_POLICY);
     }

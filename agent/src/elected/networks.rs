@@ -69,6 +69,11 @@ impl Memory {
         if policy.network().mode == NetworkMode::Manual {
             return Vec::new();
         }
+        // Once for all namespaces: there may be thousands, and this is looked at every second.
+        let [labelled, enforced] = [false, true].map(|is_enforced| {
+            let wanted = network_policy(is_enforced, policy.network(), system);
+            (Live::read(&wanted), wanted)
+        });
         let is_exempt = |namespace: &str| namespace == system || policy.exempts(namespace);
         let mut steps = Vec::new();
         let (mut empty, mut foreign) = (BTreeMap::new(), BTreeSet::new());
@@ -89,10 +94,12 @@ impl Memory {
                 }
             } else if has_sessions {
                 let is_enforced = namespace.membership == Membership::Enforced;
-                let wanted = network_policy(name, is_enforced, policy.network(), system);
-                let is_fine = live.is_some_and(|live| live.is_as(&wanted));
+                let (wanted, object) = if is_enforced { &enforced } else { &labelled };
+                let is_fine = live.is_some_and(|live| live.is_as(wanted));
                 if self.is_due(name, is_fine, now) {
-                    steps.push(Step::Apply { namespace: name.clone(), policy: wanted });
+                    let mut policy = object.clone();
+                    policy["metadata"]["namespace"] = name.clone().into();
+                    steps.push(Step::Apply { namespace: name.clone(), policy });
                 }
             } else if let Some(live) = live.filter(|_| is_ours) {
                 let since = self.empty.get(name).copied().unwrap_or(now);
@@ -173,6 +180,7 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Apply { namespace, policy } => {
+                        assert_eq!(policy["metadata"]["namespace"], namespace.as_str());
                         let mut live = policy.clone();
                         live["metadata"]["uid"] = json!(format!("uid-{namespace}"));
                         self.policies.insert(namespace.clone(), Live::read(&live));
