@@ -79,7 +79,7 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
         admin.serve(listener, move |request| std::future::ready(admin::answer(&request, &its_readiness, &registry))),
     );
 
-    let events = Events::begin(cluster.clone(), metrics.clone(), &config.pod);
+    let (events, sending) = Events::new(cluster.clone(), metrics.clone(), &config.installation.namespace, &config.pod);
     let policies = Reloader::new(config.policy_source.clone(), config.installation.clone(), config.policy.clone());
     let policy = policies.current();
     let world = Arc::new(World::new(Ground::default()));
@@ -87,6 +87,7 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let crew = Crew::new(its_world, cluster.clone(), metrics.clone(), its_events, node, prober, stop.clone());
     let parts = Parts { config: &config, cluster: &cluster, metrics: &metrics, world: &world, policy: &policy };
     let mut tasks = JoinSet::new();
+    tasks.spawn(sending);
     let changed = parts.follow(&mut tasks, crew.clone(), gates);
     parts.reload(&mut tasks, policies, readiness.clone(), events.clone(), changed);
     let elected = parts.elected(elected_metrics, events, stop.clone());
@@ -224,10 +225,9 @@ impl Parts<'_> {
         events: Events,
         changed: Arc<Notify>,
     ) {
-        let Config { installation, policy_poll, pod, .. } = self.config.clone();
         let (metrics, policy) = (self.metrics.clone(), Arc::clone(self.policy));
         let mut is_broken = false;
-        tasks.spawn(policies.run(policy_poll, move |outcome| {
+        tasks.spawn(policies.run(self.config.policy_poll, move |outcome| {
             metrics.policy.looked_at(outcome);
             if outcome == Reload::Swapped {
                 metrics.policy.in_force(policy.load().digest());
@@ -237,7 +237,7 @@ impl Parts<'_> {
             if outcome == Reload::Kept && !is_broken {
                 let note = "the policy file does not load, and the last good policy stays in force; the log of the \
                             agent names file, line and key";
-                events.tell_of("Pod", &installation.namespace, &pod, Tone::Warning, "PolicyNotLoaded", note);
+                events.tell_own(Tone::Warning, "PolicyNotLoaded", note);
             }
             is_broken = outcome == Reload::Kept;
         }));

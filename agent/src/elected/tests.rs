@@ -29,7 +29,8 @@ impl Agent {
         let options = Options { lost_node_share: 0.5, silent_agent: Duration::from_mins(1) };
         let cluster = Cluster::new(api.client(&line), &registry).unwrap();
         let metrics = crate::metrics::Metrics::register(&registry, "digest", false).unwrap();
-        let events = Events::begin(cluster.clone(), metrics.clone(), pod);
+        let (events, sending) = Events::new(cluster.clone(), metrics.clone(), SYSTEM, pod);
+        tokio::spawn(sending);
         let task = tokio::spawn(run(
             cluster,
             Identity { pod: pod.to_owned(), namespace: SYSTEM.to_owned() },

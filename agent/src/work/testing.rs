@@ -166,7 +166,8 @@ pub(super) fn crew(client: Client, stop: Stop) -> Crew {
     let registry = Registry::new();
     let cluster = Cluster::new(client, &registry).unwrap();
     let metrics = Metrics::register(&registry, "digest", false).unwrap();
-    let events = Events::begin(cluster.clone(), metrics.clone(), "agent");
+    let (events, sending) = Events::new(cluster.clone(), metrics.clone(), "cofferdam-system", "agent");
+    tokio::spawn(sending);
     let prober = Prober::new(1, Metrics::probes(&registry, 1).unwrap());
     let world = Arc::new(World::new(Ground::default()));
     Crew::new(world, cluster, metrics, events, NODE.to_owned(), prober, stop)

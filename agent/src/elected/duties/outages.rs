@@ -14,9 +14,9 @@ use super::{Logged, WRITES, What, Write};
 use crate::backoff::Backoff;
 use crate::cluster::{Resource, Selection};
 use crate::desired::node_hash;
+use crate::elected::Context;
 use crate::elected::nodes::Assessment;
 use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
-use crate::elected::{Context, Identity};
 use crate::events::Tone;
 use crate::objects::{Kind, resource};
 use crate::report::time;
@@ -275,8 +275,7 @@ fn tell_brake(context: &Context, assessment: &Assessment) {
         "{not_ready} nodes are not Ready at once, a larger share than --lost-node-share allows. That may as well be a fault \
          of the control plane, so sessions stay in service. Look at the nodes' conditions."
     );
-    let Identity { pod, namespace } = &*context.identity;
-    context.events.tell_of("Pod", namespace, pod, Tone::Warning, "TooManyNodesLost", &note);
+    context.events.tell_own(Tone::Warning, "TooManyNodesLost", &note);
 }
 
 #[cfg(test)]
