@@ -1,7 +1,7 @@
 //! Gauges that are sums over sessions: each session puts its part in, moves it, and takes it out when it ends.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_model::endpoints::{AddressState, Endpoint, Identity, ListeningState, RouteState};
 use prometheus::{IntGaugeVec, Opts, Registry};
@@ -75,7 +75,24 @@ pub(super) struct Gauges {
     routes: IntGaugeVec,
     ports: IntGaugeVec,
     addresses: IntGaugeVec,
-    each: Option<IntGaugeVec>,
+    each: Option<Arc<Each>>,
+}
+
+/// Series that are named for sessions.
+#[derive(Debug)]
+struct Each {
+    reachable: IntGaugeVec,
+    /// By the labels of a series, the pods that have it, and those of them whose address works: a pod that goes may be there
+    /// for a while after another took its id over.
+    pods: Mutex<HashMap<[String; 3], (i64, i64)>>,
+}
+
+/// A pod's part in a series. Dropped, it is taken out, and with the last the series.
+#[derive(Debug)]
+struct Part {
+    each: Arc<Each>,
+    labels: [String; 3],
+    works: bool,
 }
 
 impl Gauges {
@@ -95,11 +112,9 @@ impl Gauges {
                 &["state", "identity"],
             )?,
             each: if per_session {
-                Some(gauge(
-                    "session_address_reachable",
-                    "Whether the address of a session's port works.",
-                    &["namespace", "session", "port"],
-                )?)
+                let help = "Whether the address of a session's port works.";
+                let reachable = gauge("session_address_reachable", help, &["namespace", "session", "port"])?;
+                Some(Arc::new(Each { reachable, pods: Mutex::default() }))
             } else {
                 None
             },
@@ -138,19 +153,47 @@ impl Gauges {
     }
 }
 
+impl Each {
+    fn part(self: &Arc<Self>, labels: [String; 3], works: bool) -> Part {
+        self.move_by(&labels, works, 1);
+        Part { each: Arc::clone(self), labels, works }
+    }
+
+    fn move_by(&self, labels: &[String; 3], works: bool, by: i64) {
+        // Held until the series says so too, or another pod's part could come between.
+        let mut all = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let (pods, working) = all.entry(labels.clone()).or_default();
+        *pods += by;
+        *working += if works { by } else { 0 };
+        if *pods > 0 {
+            self.reachable.with_label_values(labels).set(i64::from(*working > 0));
+        } else {
+            all.remove(labels);
+            // It is there: whoever took part has set it.
+            let _ = self.reachable.remove_label_values(labels);
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.each.move_by(&self.labels, self.works, -1);
+    }
+}
+
 /// One session's part in the gauges. Dropped, it is taken out.
 #[derive(Debug)]
 pub(crate) struct Tally {
     gauges: Arc<Gauges>,
     session: Option<SessionState>,
     ports: BTreeMap<u16, PortState>,
-    /// The labels of its own series, where those are switched on.
-    series: Vec<[String; 3]>,
+    /// In the series of its own, where those are switched on.
+    parts: Vec<Part>,
 }
 
 impl Tally {
     pub(super) fn new(gauges: Arc<Gauges>) -> Self {
-        Self { gauges, session: None, ports: BTreeMap::new(), series: Vec::new() }
+        Self { gauges, session: None, ports: BTreeMap::new(), parts: Vec::new() }
     }
 
     /// The session is this now, its ports are these. `namespace` and `id` name its own series.
@@ -160,32 +203,20 @@ impl Tally {
         }
         self.gauges.move_by(self.session, &self.ports, -1);
         self.gauges.move_by(Some(session), &ports, 1);
-        self.remove_series();
         if let Some(each) = &self.gauges.each {
-            for (port, state) in &ports {
-                let labels = [namespace.to_owned(), id.to_owned(), port.to_string()];
-                let reachable = state.address.is_some_and(|(state, _)| state == "reachable");
-                each.with_label_values(&labels).set(i64::from(reachable));
-                self.series.push(labels);
-            }
+            let part = |(port, state): (&u16, &PortState)| {
+                let works = state.address.is_some_and(|(state, _)| state == "reachable");
+                each.part([namespace.to_owned(), id.to_owned(), port.to_string()], works)
+            };
+            self.parts = ports.iter().map(part).collect();
         }
         (self.session, self.ports) = (Some(session), ports);
-    }
-
-    fn remove_series(&mut self) {
-        for labels in self.series.drain(..) {
-            if let Some(each) = &self.gauges.each {
-                // Another pod of the same id may have taken it away.
-                let _ = each.remove_label_values(&labels);
-            }
-        }
     }
 }
 
 impl Drop for Tally {
     fn drop(&mut self) {
         self.gauges.move_by(self.session, &self.ports, -1);
-        self.remove_series();
     }
 }
 
@@ -200,11 +231,11 @@ mod tests {
     }
 
     fn reachable() -> BTreeMap<u16, PortState> {
-        let state = PortState {
-            route: Some("programmed"),
-            listening: Some("reachable"),
-            address: Some(("reachable", "proved")),
-        };
+        port(("reachable", "proved"))
+    }
+
+    fn port(address: (&'static str, &'static str)) -> BTreeMap<u16, PortState> {
+        let state = PortState { route: Some("programmed"), listening: Some("reachable"), address: Some(address) };
         BTreeMap::from([(3000, state)])
     }
 
@@ -228,6 +259,29 @@ mod tests {
             drop(tallies);
             assert_eq!(text(&registry), before);
         }
+    }
+
+    #[test]
+    fn a_series_goes_with_the_last_pod_that_has_it() {
+        let registry = Registry::new();
+        let gauges = Arc::new(Gauges::register(&registry, true).unwrap());
+        let before = text(&registry);
+        let says = |value: u8| {
+            let series = format!("session_address_reachable{{namespace=\"n\",port=\"3000\",session=\"id\"}} {value}\n");
+            assert!(text(&registry).contains(&series), "not {series}{}", text(&registry));
+        };
+        let [mut first, mut second] = [(); 2].map(|()| Tally::new(Arc::clone(&gauges)));
+        first.set(SessionState::Published, reachable(), "n", "id");
+        second.set(SessionState::Published, reachable(), "n", "id");
+        first.set(SessionState::Finished, port(("unreachable", "unproved")), "n", "id");
+        says(1);
+        drop(first);
+        says(1);
+        second.set(SessionState::Published, port(("unreachable", "unproved")), "n", "id");
+        says(0);
+        drop(second);
+        assert_eq!(text(&registry), before);
+        assert!(gauges.each.as_ref().unwrap().pods.lock().unwrap().is_empty());
     }
 
     #[test]
