@@ -13,6 +13,7 @@ use cofferdam_model::keys;
 use cofferdam_model::text::shown;
 
 use crate::cluster::{Cluster, Resource};
+use crate::json;
 use crate::metrics::Metrics;
 use crate::session::Session;
 
@@ -122,8 +123,7 @@ async fn next(mut handed_in: HandedIn) -> Option<(Arc<Waiting>, HandedIn)> {
 }
 
 async fn send(cluster: &Cluster, events: &Resource, waiting: Arc<Waiting>) {
-    let namespace = waiting.event["metadata"]["namespace"].as_str().unwrap_or_default();
-    let outcome = match cluster.create(events, namespace, &waiting.event).await {
+    let outcome = match cluster.create(events, json::namespace(&waiting.event), &waiting.event).await {
         Ok(_) => "sent",
         Err(error) => {
             tracing::debug!(%error, "an event was not taken");

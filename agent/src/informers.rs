@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::cluster::{Cluster, Resource, Selection};
 use crate::desired::node_hash;
+use crate::json;
 use crate::metrics::Watches;
 use crate::objects::{Kind, resource};
 use crate::session::{Phase, Seen};
@@ -60,21 +61,19 @@ impl Informers {
                 round = world.pods_begin();
             }
             Change::Seen(pod) => {
-                let name = pod["metadata"]["namespace"].as_str().unwrap_or_default();
-                let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-                let seen = Seen::read(&pod, namespaces.of(name, uid), &policy.load());
+                let (namespace, uid) = (json::namespace(&pod), json::uid(&pod));
+                let seen = Seen::read(&pod, namespaces.of(namespace, uid), &policy.load());
                 let Some(seen) = seen else { return world.pod_gone(uid) };
                 if seen.session.phase != Phase::Released {
-                    namespaces.session(name, uid);
+                    namespaces.session(namespace, uid);
                 }
                 if let Some(wake) = world.pod(seen) {
                     begin(uid.to_owned(), wake);
                 }
             }
             Change::Gone(pod) => {
-                let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-                namespaces.forget(pod["metadata"]["namespace"].as_str().unwrap_or_default(), uid);
-                world.pod_gone(uid);
+                namespaces.forget(json::namespace(&pod), json::uid(&pod));
+                world.pod_gone(json::uid(&pod));
             }
             Change::Listed => {
                 world.pods_listed(round);
@@ -148,10 +147,9 @@ impl Informers {
         let resource = Resource::of("networkpolicies", "networking.k8s.io/v1").metadata();
         self.follow(resource, selection, &Notify::new(), move |change| {
             let read = |object: &Value| {
-                let metadata = &object["metadata"];
                 // One of that name that somebody else made may allow anything.
-                let is_ours = metadata["labels"][keys::MANAGED_BY] == keys::AGENT;
-                (metadata["namespace"].as_str().unwrap_or_default().to_owned(), is_ours)
+                let is_ours = json::label(object, keys::MANAGED_BY) == Some(keys::AGENT);
+                (json::namespace(object).to_owned(), is_ours)
             };
             policies.take_each(change, read, |namespace, _, is_ours| {
                 world.protected(namespace, is_ours.copied().unwrap_or_default());
@@ -178,8 +176,7 @@ impl Informers {
 /// Takes in what happens to the agent's node. One that was deleted is lost, as it is for the elected agent.
 fn node_changed(world: &World, nodes: &mut Collected<bool>, change: Change) {
     let is_lost = |node: &Value| {
-        let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-        let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
+        let ready = json::condition(&node["status"], "Ready");
         ready.is_some_and(|condition| condition["status"] != "True")
     };
     if let Some(nodes) = nodes.take(change, |node| (String::new(), is_lost(node))) {
@@ -190,7 +187,7 @@ fn node_changed(world: &World, nodes: &mut Collected<bool>, change: Change) {
 /// Takes in an object with our labels. That of the node is a hash, and anybody can write it, so the annotation decides; what
 /// was this node's and says so no more has to be put right as if it were gone.
 fn seen(world: &World, node: &str, kind: Kind, object: &Value) {
-    if object["metadata"]["annotations"][keys::NODE] == node {
+    if json::annotation(object, keys::NODE) == Some(node) {
         world.object(kind, object);
     } else {
         world.object_gone(kind, object);

@@ -7,8 +7,8 @@
 //! probes ───────────────────────┴───────────┴▶ report ─▶ one patch of pods/status, Events
 //! ```
 //!
-//! What decides is pure: `session`, `layer`, `desired`, `plan`, `verdict`, `report`, about `objects` of a few kinds and in the
-//! words of [`reason`], which alone others need to know. What does is thin:
+//! What decides is pure: `session`, `layer`, `desired`, `plan`, `verdict`, `report`, about `objects` of a few kinds, read as
+//! `json`, and in the words of [`reason`], which alone others need to know. What does is thin:
 //!
 //! * `cluster`: the API server; `backoff`: pauses between attempts; `watch`: a list, then a watch, for ever; `informers`: what
 //!   is watched;
@@ -34,6 +34,7 @@ mod elected;
 mod events;
 mod ground;
 mod informers;
+mod json;
 mod layer;
 mod metrics;
 mod objects;

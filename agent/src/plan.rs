@@ -4,6 +4,7 @@ use cofferdam_model::keys;
 use serde_json::Value;
 
 use crate::desired::Wanted;
+use crate::json::{each, is_leaving, label, owners, owning_pods};
 use crate::objects::{Kind, Live, name};
 use crate::session::Session;
 
@@ -63,9 +64,8 @@ pub(crate) fn flaw(wanted: &Wanted, live: &Value) -> Option<Flaw> {
 /// The finalizers of an object that is being deleted; none where it is not.
 #[must_use]
 pub(crate) fn leaving(object: &Value) -> Option<Vec<String>> {
-    let metadata = &object["metadata"];
-    let finalizers = list(&metadata["finalizers"]).filter_map(Value::as_str);
-    (!metadata["deletionTimestamp"].is_null()).then(|| finalizers.map(str::to_owned).collect())
+    let finalizers = each(&object["metadata"]["finalizers"]).filter_map(Value::as_str);
+    is_leaving(object).then(|| finalizers.map(str::to_owned).collect())
 }
 
 /// The first of the wanted objects that is there, is being deleted, and so is nothing to rely on; with its finalizers.
@@ -86,7 +86,7 @@ pub(crate) fn plan(session: &Session, wanted: &[Wanted], live: &[Live]) -> Plan 
     if let Some((wanted, service)) = service.and_then(|wanted| Some((wanted, find(wanted, live)?)))
         && claim(&service.object, &session.uid) != Claim::Ours
     {
-        plan.claim = (!is_leaving(service)).then(|| wanted.clone());
+        plan.claim = (!is_leaving(&service.object)).then(|| wanted.clone());
         return plan;
     }
     plan.deletes = unwanted(session, wanted, live);
@@ -116,7 +116,7 @@ fn unwanted(session: &Session, wanted: &[Wanted], live: &[Live]) -> Vec<Delete> 
     let has_claim = has_claim(session, live);
     let is_ours = |live: &Live| has_claim || is_owned(&live.object, &session.uid);
     let mut unwanted: Vec<&Live> =
-        live.iter().filter(|live| !is_wanted(live) && !is_leaving(live) && is_ours(live)).collect();
+        live.iter().filter(|live| !is_wanted(live) && !is_leaving(&live.object) && is_ours(live)).collect();
     unwanted.sort_by(|one, other| (other.kind, &one.name).cmp(&(one.kind, &other.name)));
     let delete = |live: &Live| Delete { kind: live.kind, name: live.name.clone(), uid: live.uid.clone() };
     unwanted.into_iter().map(delete).collect()
@@ -130,7 +130,7 @@ fn is_fixed(wanted: &Wanted, live: &Value) -> bool {
     // Of one that somebody made too large an outline is read, and an apply would leave it as large.
     let is_outline = live["spec"].is_null() && !object["spec"].is_null();
     is_outline
-        || list(&live["metadata"]["ownerReferences"]).any(|other| other["uid"] != *owner)
+        || owners(live).any(|other| other["uid"] != *owner)
         || match wanted.kind {
             Kind::Service => live["spec"]["clusterIP"] != object["spec"]["clusterIP"] || has_stolen_port(object, live),
             Kind::EndpointSlice => live["addressType"] != object["addressType"],
@@ -141,29 +141,16 @@ fn is_fixed(wanted: &Wanted, live: &Value) -> bool {
 /// Whether another port bears the name of one of ours: an apply would add ours beside it, and names have to differ.
 fn has_stolen_port(service: &Value, live: &Value) -> bool {
     let is_same = |one: &Value, other: &Value, keys: &[&str]| keys.iter().all(|key| one[key] == other[key]);
-    list(&service["spec"]["ports"]).any(|ours| {
-        list(&live["spec"]["ports"])
+    each(&service["spec"]["ports"]).any(|ours| {
+        each(&live["spec"]["ports"])
             .any(|port| is_same(port, ours, &["name"]) && !is_same(port, ours, &["port", "protocol"]))
     })
 }
 
-fn is_leaving(live: &Live) -> bool {
-    leaving(&live.object).is_some()
-}
-
-/// The pods that own an object.
-fn pods(object: &Value) -> impl Iterator<Item = &Value> {
-    list(&object["metadata"]["ownerReferences"]).filter(|owner| owner["kind"] == "Pod")
-}
-
 /// Whether this pod owns an object, and no other does.
 fn is_owned(object: &Value, uid: &str) -> bool {
-    let mut pods = pods(object).peekable();
+    let mut pods = owning_pods(object).peekable();
     pods.peek().is_some() && pods.all(|pod| pod["uid"] == uid)
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 /// Whose a Service is that is in the way of a claim.
@@ -207,16 +194,15 @@ pub(crate) fn has_claim(session: &Session, live: &[Live]) -> bool {
 /// Whose this Service is, for the pod of that uid.
 #[must_use]
 pub(crate) fn claim(service: &Value, uid: &str) -> Claim {
-    if pods(service).any(|pod| pod["uid"] == uid) {
+    if owning_pods(service).any(|pod| pod["uid"] == uid) {
         return Claim::Ours;
     }
-    let metadata = &service["metadata"];
-    let Some(service_uid) = metadata["uid"].as_str().filter(|_| metadata["labels"][keys::MANAGED_BY] == keys::AGENT)
-    else {
+    let its_uid = service["metadata"]["uid"].as_str();
+    let Some(service_uid) = its_uid.filter(|_| label(service, keys::MANAGED_BY) == Some(keys::AGENT)) else {
         return Claim::Foreign;
     };
     let service_uid = service_uid.to_owned();
-    let owner = pods(service).find_map(|pod| Some((pod["name"].as_str()?, pod["uid"].as_str()?)));
+    let owner = owning_pods(service).find_map(|pod| Some((pod["name"].as_str()?, pod["uid"].as_str()?)));
     match owner {
         Some((name, uid)) => Claim::Of { name: name.to_owned(), uid: uid.to_owned(), service: service_uid },
         None => Claim::Nobody { service: service_uid },

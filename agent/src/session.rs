@@ -8,7 +8,7 @@ use cofferdam_model::session::SessionId;
 
 mod read;
 
-pub(crate) use read::version;
+pub(crate) use read::has_ended;
 
 /// What the namespace of a pod makes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

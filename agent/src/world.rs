@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use crate::ground::Ground;
+use crate::json;
 use crate::objects::{Kind, Live, id_of};
-use crate::session::{Seen, version};
+use crate::session::Seen;
 
 mod kept;
 mod start;
@@ -205,7 +206,7 @@ impl World {
     /// be gone again, and no watch would ever tell so once more.
     pub(crate) fn answer(&self, kind: Kind, object: &Value, begun: Moment) {
         let Some((id, name)) = identity(kind, object) else { return };
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let uid = json::uid(object);
         let mut state = self.state();
         let its = state.objects.get(&id).and_then(|objects| objects.get(&(kind, name.clone())));
         let is_known = its.is_some_and(|kept| kept.uid == uid);
@@ -218,7 +219,7 @@ impl World {
     /// An object of ours is gone.
     pub(crate) fn object_gone(&self, kind: Kind, object: &Value) {
         let Some((id, name)) = identity(kind, object) else { return };
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let uid = json::uid(object);
         let mut state = self.state();
         state.told.gone(uid);
         if let Some(objects) = state.objects.get_mut(&id)
@@ -334,7 +335,7 @@ impl State {
         if let Some(kept) = objects.get_mut(&slot) {
             round = round.max(kept.round);
             kept.round = round;
-            if version(object) <= kept.version {
+            if json::version(object) <= kept.version {
                 return;
             }
         }
@@ -389,7 +390,7 @@ fn key(namespace: &str, id: &str) -> Id {
 fn identity(kind: Kind, object: &Value) -> Option<(Id, String)> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str()?;
-    let id = id_of(kind, name).or(metadata["labels"][cofferdam_model::keys::SESSION].as_str())?;
+    let id = id_of(kind, name).or(json::label(object, cofferdam_model::keys::SESSION))?;
     Some((key(metadata["namespace"].as_str()?, id), name.to_owned()))
 }
 

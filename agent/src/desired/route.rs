@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::metadata::Whose;
 use super::{Proof, Wanted};
+use crate::json::each;
 use crate::objects::{GATEWAY_GROUP, Kind, name, route_name};
 
 /// The request header by which a probe reaches the rule that proves who answers.
@@ -61,16 +62,16 @@ pub(super) fn http_route(
 /// is none of ours.
 #[must_use]
 pub(crate) fn proof_of(route: &Value) -> Option<Proof> {
-    let rule = route["spec"]["rules"].as_array()?.iter().find(|rule| rule["filters"].is_array())?;
-    let matched = rule["matches"].as_array()?.iter().find_map(|matched| header(&matched["headers"], PROBE_HEADER));
-    let mut filters = rule["filters"].as_array()?.iter();
-    let proof = filters.find_map(|filter| header(&filter["responseHeaderModifier"]["set"], PROOF_HEADER));
+    let rule = each(&route["spec"]["rules"]).find(|rule| rule["filters"].is_array())?;
+    let matched = each(&rule["matches"]).find_map(|matched| header(&matched["headers"], PROBE_HEADER));
+    let proof =
+        each(&rule["filters"]).find_map(|filter| header(&filter["responseHeaderModifier"]["set"], PROOF_HEADER));
     let is_ours = |value: &String| value.len() == 32 && value.bytes().all(|b| b.is_ascii_hexdigit());
     Some(Proof { probe: matched.filter(is_ours)?, proof: proof.filter(is_ours)? })
 }
 
 fn header(list: &Value, name: &str) -> Option<String> {
-    let found = list.as_array()?.iter().find(|header| header["name"] == name)?;
+    let found = each(list).find(|header| header["name"] == name)?;
     found["value"].as_str().map(str::to_owned)
 }
 

@@ -13,6 +13,7 @@ use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, NETWORK_POLICY, SESS
 use cofferdam_model::policy::Network;
 use serde_json::{Value, json};
 
+use crate::json;
 use crate::objects::digest;
 
 /// Where pods fetch their bodies from, at the API.
@@ -65,10 +66,9 @@ pub(super) struct Live {
 impl Live {
     /// Reads the object.
     pub(super) fn read(policy: &Value) -> Self {
-        let metadata = &policy["metadata"];
         Self {
-            uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
-            is_ours: metadata["labels"][MANAGED_BY] == AGENT,
+            uid: json::uid(policy).to_owned(),
+            is_ours: json::label(policy, MANAGED_BY) == Some(AGENT),
             spec: digest(&policy["spec"]),
         }
     }

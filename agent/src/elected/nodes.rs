@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::outage::Outage;
+use crate::json::{condition, label, parsed, text};
 
 /// For how long a node that was deleted counts as lost: until then the cluster has deleted its pods.
 const GONE: Duration = Duration::from_mins(10);
@@ -140,13 +141,13 @@ impl Node {
     /// Reads a Node.
     pub(super) fn read(node: &Value) -> Self {
         // Agents are Linux programs. A node without the label has a kubelet that never reported.
-        let has_agent = node["metadata"]["labels"]["kubernetes.io/os"].as_str().is_none_or(|os| os == "linux");
-        let Some(ready) = ready(node) else { return Self { state: State::Starting, has_agent } };
-        let time = |value: &Value| value.as_str()?.parse::<Timestamp>().ok();
-        let seconds_between = || {
-            let created = time(&node["metadata"]["creationTimestamp"])?;
-            Some(time(&ready["lastTransitionTime"])?.as_second() - created.as_second())
+        let has_agent = label(node, "kubernetes.io/os").is_none_or(|os| os == "linux");
+        let Some(ready) = condition(&node["status"], "Ready") else {
+            return Self { state: State::Starting, has_agent };
         };
+        let seconds = |value: &Value| parsed(value).map(Timestamp::as_second);
+        let seconds_between =
+            || Some(seconds(&ready["lastTransitionTime"])? - seconds(&node["metadata"]["creationTimestamp"])?);
         let state = match ready["status"].as_str() {
             Some("True") => State::Ready,
             // Unknown is what the cluster says of a kubelet that is silent.
@@ -160,15 +161,12 @@ impl Node {
 impl Agent {
     /// Reads the pod of an agent.
     pub(super) fn read(pod: &Value) -> Self {
-        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
-        Self { node, is_ready: ready(pod).is_some_and(|condition| condition["status"] == "True") }
+        let ready = condition(&pod["status"], "Ready");
+        Self {
+            node: text(&pod["spec"]["nodeName"]).to_owned(),
+            is_ready: ready.is_some_and(|condition| condition["status"] == "True"),
+        }
     }
-}
-
-/// The condition of a node, or of a pod.
-fn ready(object: &Value) -> Option<&Value> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    conditions.iter().find(|condition| condition["type"] == "Ready")
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use cofferdam_model::is_object_name;
 use cofferdam_model::keys::{NODE, SESSION};
 use serde_json::Value;
 
+use crate::json;
+
 /// What is kept of an object.
 #[derive(Clone, Debug)]
 pub(super) struct Metadata {
@@ -34,19 +36,17 @@ pub(super) struct Owner {
 impl Metadata {
     /// Reads it from an object. A field that is not what it should be counts as missing.
     pub(super) fn read(object: &Value) -> Self {
-        let metadata = &object["metadata"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let pods = owners.filter(|owner| owner["kind"] == "Pod");
+        let text = |value: &Value| json::text(value).to_owned();
+        let owner = |pod: &Value| Owner { name: text(&pod["name"]), uid: text(&pod["uid"]) };
         Self {
-            name: text(&metadata["name"]),
-            namespace: text(&metadata["namespace"]),
-            uid: text(&metadata["uid"]),
-            resource_version: text(&metadata["resourceVersion"]),
-            session: metadata["labels"][SESSION].as_str().map(str::to_owned),
-            is_leaving: metadata["deletionTimestamp"].is_string(),
-            node: metadata["annotations"][NODE].as_str().filter(|node| is_object_name(node)).map(str::to_owned),
-            pods: pods.map(|pod| Owner { name: text(&pod["name"]), uid: text(&pod["uid"]) }).collect(),
+            name: json::name(object).to_owned(),
+            namespace: json::namespace(object).to_owned(),
+            uid: json::uid(object).to_owned(),
+            resource_version: text(&object["metadata"]["resourceVersion"]),
+            session: json::label(object, SESSION).map(str::to_owned),
+            is_leaving: json::is_leaving(object),
+            node: json::annotation(object, NODE).filter(|node| is_object_name(node)).map(str::to_owned),
+            pods: json::owning_pods(object).map(owner).collect(),
         }
     }
 }

@@ -10,9 +10,10 @@ use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESS
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use crate::json::{self, annotation, each, label, owning_pods, parsed};
 use crate::reason::{ConditionType, Reason};
 use crate::report::{self, changed};
-use crate::session::Told;
+use crate::session::{Told, has_ended};
 
 /// What is kept of a pod of such a node.
 #[derive(Clone, Debug)]
@@ -24,7 +25,6 @@ pub(super) struct Pod {
     /// Whether it is a session: the label alone is also on pods of namespaces where nothing is one. One that was admitted
     /// while no agent looked has no condition yet.
     is_session: bool,
-    /// It succeeded or failed: nothing that is yet to come can change that.
     has_ended: bool,
     is_leaving: bool,
     address: Option<IpAddr>,
@@ -34,21 +34,18 @@ pub(super) struct Pod {
 impl Pod {
     /// Reads the object.
     pub(super) fn read(pod: &Value) -> Self {
-        let (metadata, status) = (&pod["metadata"], &pod["status"]);
-        let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
         let told = Told::read(pod);
         let is_told =
             told.conditions.iter().any(|told| KNOWN_ON_THE_NODE.iter().any(|type_| type_.as_str() == told.type_));
         Self {
-            namespace: text("namespace"),
-            name: text("name"),
-            uid: text("uid"),
-            resource_version: text("resourceVersion"),
-            is_session: metadata["labels"][SESSION].is_string()
-                && (metadata["annotations"][HARDENED].is_string() || is_told),
-            has_ended: matches!(status["phase"].as_str(), Some("Succeeded" | "Failed")),
-            is_leaving: metadata["deletionTimestamp"].is_string(),
-            address: address(&status["podIP"]),
+            namespace: json::namespace(pod).to_owned(),
+            name: json::name(pod).to_owned(),
+            uid: json::uid(pod).to_owned(),
+            resource_version: json::text(&pod["metadata"]["resourceVersion"]).to_owned(),
+            is_session: label(pod, SESSION).is_some() && (annotation(pod, HARDENED).is_some() || is_told),
+            has_ended: has_ended(pod),
+            is_leaving: json::is_leaving(pod),
+            address: parsed(&pod["status"]["podIP"]),
             told,
         }
     }
@@ -126,17 +123,12 @@ pub(super) fn marked(pod: &Pod, outage: Outage, node: &str, now: &str) -> Option
 /// would have taken the endpoint away, and the address may be somebody else's. A pod that is not among `pods` says nothing:
 /// it may be newer than they are, and if it is gone its slice goes with it.
 pub(super) fn leads_astray(slice: &Value, pods: &[Pod]) -> bool {
-    let owners = || slice["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-    let owns = |pod: &&Pod| owners().any(|owner| owner["kind"] == "Pod" && owner["uid"] == pod.uid);
+    let owns = |pod: &&Pod| owning_pods(slice).any(|owner| owner["uid"] == pod.uid);
     pods.iter().filter(owns).any(|pod| {
-        let mut endpoints = slice["endpoints"].as_array().into_iter().flatten();
+        let mut endpoints = each(&slice["endpoints"]);
         let is_over = pod.has_ended || pod.is_leaving;
-        is_over || endpoints.any(|endpoint| address(&endpoint["addresses"][0]) != pod.address)
+        is_over || endpoints.any(|endpoint| parsed(&endpoint["addresses"][0]) != pod.address)
     })
-}
-
-fn address(text: &Value) -> Option<IpAddr> {
-    text.as_str()?.parse().ok()
 }
 
 /// What is applied so that this `EndpointSlice` has no endpoint; nothing for one that is not of that node, or has none.
@@ -147,12 +139,11 @@ fn address(text: &Value) -> Option<IpAddr> {
 /// It is all that the slice's agent applies, less its endpoints: of one field manager, what an apply leaves out goes. It
 /// holds for this version of the slice alone, so that it never overwrites what an agent that came back has written.
 pub(super) fn withdrawn(slice: &Value, node: &str) -> Option<Value> {
-    let metadata = &slice["metadata"];
-    if metadata["labels"][MANAGED_BY] != AGENT || metadata["annotations"][NODE] != node {
+    if label(slice, MANAGED_BY) != Some(AGENT) || annotation(slice, NODE) != Some(node) {
         return None;
     }
-    let has_endpoints = slice["endpoints"].as_array().is_some_and(|endpoints| !endpoints.is_empty());
-    has_endpoints.then(|| {
+    let metadata = &slice["metadata"];
+    each(&slice["endpoints"]).next().is_some().then(|| {
         json!({
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",

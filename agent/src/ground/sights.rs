@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Parent, Served};
 use crate::backoff::Backoff;
 use crate::cluster::{Cluster, Resource, Selection};
+use crate::json;
 use crate::layer::{GatewayClass, IngressClass, Surroundings};
 use crate::objects::GATEWAY_GROUP;
 use crate::watch::{Change, Collected, Lookout, Picture};
@@ -128,12 +129,12 @@ fn gateway_api(name: &'static str) -> Resource {
 }
 
 fn name(object: &Value) -> String {
-    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+    json::name(object).to_owned()
 }
 
 fn ingress_class(object: &Value) -> IngressClass {
-    let mark = &object["metadata"]["annotations"]["ingressclass.kubernetes.io/is-default-class"];
-    IngressClass { name: name(object), is_default: mark == "true" }
+    let mark = json::annotation(object, "ingressclass.kubernetes.io/is-default-class");
+    IngressClass { name: name(object), is_default: mark == Some("true") }
 }
 
 /// A Gateway by its name, without what changes with every route that is attached: all sessions look again when it
@@ -152,12 +153,12 @@ fn gateway_of(object: &Value) -> (String, Value) {
 }
 
 fn gateway_class(object: &Value) -> GatewayClass {
-    let features = object["status"]["supportedFeatures"].as_array().into_iter().flatten();
+    let features = json::each(&object["status"]["supportedFeatures"]);
     // Strings until Gateway API 1.2, objects since.
     let feature = |value: &Value| value["name"].as_str().or(value.as_str()).map(str::to_owned);
     GatewayClass {
         name: name(object),
-        controller_name: object["spec"]["controllerName"].as_str().unwrap_or_default().to_owned(),
+        controller_name: json::text(&object["spec"]["controllerName"]).to_owned(),
         supported_features: features.filter_map(feature).collect(),
     }
 }

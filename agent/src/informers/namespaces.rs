@@ -7,6 +7,7 @@ use cofferdam_model::keys;
 
 use serde_json::Value;
 
+use crate::json;
 use crate::session::Membership;
 use crate::watch::{Change, Collected};
 
@@ -60,11 +61,8 @@ impl Namespaces {
 
     /// Takes in what is told of namespaces: whether pods of the node have to be read again.
     pub(super) fn take(&self, change: Change) -> bool {
-        let read = |object: &Value| {
-            let metadata = &object["metadata"];
-            let membership = Membership::of_label(metadata["labels"][keys::SESSIONS].as_str());
-            (metadata["name"].as_str().unwrap_or_default().to_owned(), membership)
-        };
+        let read =
+            |object: &Value| (json::name(object).to_owned(), Membership::of_label(json::label(object, keys::SESSIONS)));
         let mut has_to = false;
         let State { known, passed_by } = &mut *self.state();
         known.take_each(change, read, |name, before, now| {

@@ -11,6 +11,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde::{Deserialize, de};
 use serde_json::{Map, Value};
 
+use crate::json::owners;
+
 /// What an object may take in memory, in bytes, as far as can be told while it is read: many times what one of ours does.
 const ROOM: usize = 1024 * 1024;
 
@@ -72,7 +74,7 @@ pub(crate) fn outline(object: &Value) -> Value {
         kept.insert(part.to_owned(), Value::Object(ours.collect()));
     }
     let mut left = ROOM_FOR_OWNERS;
-    let owners = metadata[OWNERS].as_array().into_iter().flatten();
+    let owners = owners(object);
     let short = owners.take_while(|owner| {
         let size = owner.to_string().len();
         let fits = size <= left;

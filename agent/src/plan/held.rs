@@ -3,8 +3,9 @@
 use cofferdam_model::ports::Ports;
 use serde_json::{Value, json};
 
-use super::{find, has_claim, list};
+use super::{find, has_claim};
 use crate::desired::Wanted;
+use crate::json::each;
 use crate::objects::{Kind, Live, name, route_name};
 use crate::session::Session;
 
@@ -36,8 +37,8 @@ pub(crate) fn while_lost(session: &Session, wanted: &[Wanted], live: &[Live]) ->
 /// The slice without endpoints, if it leads elsewhere than it ought to.
 fn emptied(wanted: &Wanted, live: &Value) -> Option<Wanted> {
     let leads_to =
-        |endpoint: &Value| list(&wanted.object["endpoints"]).any(|wanted| wanted["addresses"] == endpoint["addresses"]);
-    list(&live["endpoints"]).any(|endpoint| !leads_to(endpoint)).then(|| {
+        |endpoint: &Value| each(&wanted.object["endpoints"]).any(|wanted| wanted["addresses"] == endpoint["addresses"]);
+    each(&live["endpoints"]).any(|endpoint| !leads_to(endpoint)).then(|| {
         let mut emptied = wanted.clone();
         emptied.object["endpoints"] = json!([]);
         // It can never be changed.

@@ -1,13 +1,13 @@
 //! From the pod that the API server sends to what is kept of it. A field that is not what it should be counts as missing.
 
-use std::net::IpAddr;
-
 use cofferdam_model::policy::{LONGEST_FINISHED_GRACE_SECONDS, Policy};
 use cofferdam_model::ports::Ports;
 use cofferdam_model::session::SessionId;
 use cofferdam_model::{audit, keys};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
+
+use crate::json::{self, annotation, condition, each, is_leaving, label, name, namespace, owners, parsed, text, uid};
 
 use super::{Condition, Membership, Phase, Progress, Seen, Session, Told};
 
@@ -18,63 +18,60 @@ impl Seen {
     /// What is kept of a pod in a namespace of that kind; nothing if it is no session and does not have to be one.
     #[must_use]
     pub(crate) fn read(pod: &Value, membership: Membership, policy: &Policy) -> Option<Self> {
-        let (metadata, status) = (&pod["metadata"], &pod["status"]);
-        let label = metadata["labels"][keys::SESSION].as_str();
+        let id = label(pod, keys::SESSION);
         let told = Told::read(pod);
         let is_session = match membership {
             // A static pod is the kubelet's, and no webhook could have changed it.
-            Membership::Enforced => metadata["annotations"][keys::MIRROR_POD].is_null(),
-            Membership::Other => label.is_some(),
+            Membership::Enforced => annotation(pod, keys::MIRROR_POD).is_none(),
+            Membership::Other => id.is_some(),
             Membership::Exempt => {
-                label.is_some() && (metadata["annotations"][keys::HARDENED].is_string() || told != Told::default())
+                id.is_some() && (annotation(pod, keys::HARDENED).is_some() || told != Told::default())
             }
         };
         if !is_session {
             return None;
         }
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let controller = owners(pod).find(|owner| owner["controller"] == true);
         let session = Session {
-            namespace: text(&metadata["namespace"]),
-            name: text(&metadata["name"]),
-            uid: text(&metadata["uid"]),
-            id: label.and_then(|label| SessionId::parse(label).ok()),
+            namespace: namespace(pod).to_owned(),
+            name: name(pod).to_owned(),
+            uid: uid(pod).to_owned(),
+            id: id.and_then(|id| SessionId::parse(id).ok()),
             // Nothing is wanted of it any more.
             ports: if membership == Membership::Exempt { Ok(Ports::default()) } else { Ports::of(pod) },
-            address: status["podIP"].as_str().and_then(|address| address.parse::<IpAddr>().ok()),
+            address: parsed(&pod["status"]["podIP"]),
             phase: phase(pod, membership),
             findings: audit(pod, policy),
-            profile: metadata["labels"][keys::PROFILE].as_str().unwrap_or(keys::DEFAULT_PROFILE).to_owned(),
-            is_controlled: list(&metadata["ownerReferences"]).any(|owner| owner["controller"] == true),
-            finished_grace_seconds: metadata["annotations"][keys::FINISHED_GRACE]
-                .as_str()
+            profile: label(pod, keys::PROFILE).unwrap_or(keys::DEFAULT_PROFILE).to_owned(),
+            is_controlled: controller.is_some(),
+            finished_grace_seconds: annotation(pod, keys::FINISHED_GRACE)
                 .and_then(|seconds| seconds.parse::<u32>().ok())
                 .map(|seconds| seconds.min(LONGEST_FINISHED_GRACE_SECONDS)),
             told,
         };
-        let owner = list(&metadata["ownerReferences"]).find(|owner| owner["controller"] == true);
-        Some(Self {
-            owner: owner.map_or_else(|| session.namespace.clone(), |owner| text(&owner["uid"])),
-            resource_version: version(pod),
-            progress: progress(pod),
-            session,
-        })
+        let owner = controller.map_or_else(|| namespace(pod), |controller| text(&controller["uid"]));
+        Some(Self { owner: owner.to_owned(), resource_version: json::version(pod), progress: progress(pod), session })
     }
 }
 
-/// The version of an object as a number, which versions are (KEP-5504); 0 for none, which is older than all.
+/// Whether a pod has succeeded or failed: nothing that is yet to come can change that.
 #[must_use]
-pub(crate) fn version(object: &Value) -> u64 {
-    object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or_default()
+pub(crate) fn has_ended(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
 /// Being deleted comes first: such a pod may still be running, and ready (case B145).
 fn phase(pod: &Value, membership: Membership) -> Phase {
-    match pod["status"]["phase"].as_str() {
-        _ if !pod["metadata"]["deletionTimestamp"].is_null() => Phase::Leaving,
-        _ if membership == Membership::Exempt => Phase::Released,
-        Some("Succeeded" | "Failed") => Phase::Finished,
-        Some("Running") => Phase::Running,
-        _ => Phase::Starting,
+    if is_leaving(pod) {
+        Phase::Leaving
+    } else if membership == Membership::Exempt {
+        Phase::Released
+    } else if has_ended(pod) {
+        Phase::Finished
+    } else if pod["status"]["phase"] == "Running" {
+        Phase::Running
+    } else {
+        Phase::Starting
     }
 }
 
@@ -82,8 +79,8 @@ impl Told {
     /// Reads it from a pod.
     #[must_use]
     pub(crate) fn read(pod: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let ours = list(&pod["status"]["conditions"])
+        let text = |value: &Value| text(value).to_owned();
+        let ours = each(&pod["status"]["conditions"])
             .filter(|condition| condition["type"].as_str().is_some_and(|type_| type_.starts_with(OURS)));
         Self {
             conditions: ours
@@ -94,26 +91,26 @@ impl Told {
                     message: text(&condition["message"]),
                 })
                 .collect(),
-            endpoints: pod["metadata"]["annotations"][keys::ENDPOINTS].as_str().map(str::to_owned),
+            endpoints: annotation(pod, keys::ENDPOINTS).map(str::to_owned),
         }
     }
 }
 
 fn progress(pod: &Value) -> Progress {
-    let (status, seconds) = (&pod["status"], |value: &Value| time(value).map(Timestamp::as_second));
-    let scheduled = list(&status["conditions"])
-        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "True")
+    let (status, seconds) = (&pod["status"], |value: &Value| parsed(value).map(Timestamp::as_second));
+    let scheduled = condition(status, "PodScheduled")
+        .filter(|condition| condition["status"] == "True")
         .and_then(|condition| seconds(&condition["lastTransitionTime"]));
-    let wants_body = list(&pod["spec"]["initContainers"]).any(|container| container["name"] == keys::FETCH_CONTAINER);
-    let has_body = list(&status["initContainerStatuses"]).any(|container| {
+    let wants_body = each(&pod["spec"]["initContainers"]).any(|container| container["name"] == keys::FETCH_CONTAINER);
+    let has_body = each(&status["initContainerStatuses"]).any(|container| {
         container["name"] == keys::FETCH_CONTAINER && container["state"]["terminated"]["exitCode"] == 0
     });
-    let containers = list(&pod["spec"]["containers"]).count();
+    let containers = each(&pod["spec"]["containers"]).count();
     let running =
-        list(&status["containerStatuses"]).filter(|container| container["state"]["running"].is_object()).count();
+        each(&status["containerStatuses"]).filter(|container| container["state"]["running"].is_object()).count();
     let ended = ["containerStatuses", "initContainerStatuses"]
         .into_iter()
-        .flat_map(|key| list(&status[key]))
+        .flat_map(|key| each(&status[key]))
         .filter_map(|container| seconds(&container["state"]["terminated"]["finishedAt"]))
         .max();
     Progress {
@@ -123,17 +120,9 @@ fn progress(pod: &Value) -> Progress {
         is_running: containers > 0 && running == containers,
         // An evicted pod may have no container status at all (case B149).
         ended: ended.or_else(|| {
-            list(&status["conditions"]).filter_map(|condition| seconds(&condition["lastTransitionTime"])).max()
+            each(&status["conditions"]).filter_map(|condition| seconds(&condition["lastTransitionTime"])).max()
         }),
     }
-}
-
-fn time(value: &Value) -> Option<Timestamp> {
-    value.as_str()?.parse().ok()
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 #[cfg(test)]

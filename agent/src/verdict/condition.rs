@@ -3,6 +3,8 @@
 use cofferdam_model::text::shown;
 use serde_json::Value;
 
+use crate::json::condition;
+
 /// Bytes of a controller's message that are passed on.
 const MOST_SAID: usize = 400;
 
@@ -22,12 +24,9 @@ pub(super) enum Reading {
     Unverifiable,
 }
 
-/// Reads the condition of that type, from the list `conditions`, of an object of that generation.
-pub(super) fn read(conditions: &Value, type_: &str, generation: &Value) -> Reading {
-    let mut conditions = conditions.as_array().into_iter().flatten();
-    let Some(condition) = conditions.find(|condition| condition["type"] == type_) else {
-        return Reading::Absent;
-    };
+/// Reads the condition of that type, from what has conditions, in the status of an object of that generation.
+pub(super) fn read(status: &Value, type_: &str, generation: &Value) -> Reading {
+    let Some(condition) = condition(status, type_) else { return Reading::Absent };
     let reading = match condition["status"].as_str() {
         Some("True") => Reading::True,
         Some("False") => Reading::False(said(condition)),

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::condition::{Reading, read};
 use super::{Finding, Known, listener};
+use crate::json::{each, text};
 use crate::objects::GATEWAY_GROUP;
 use crate::reason::Reason;
 
@@ -15,7 +16,7 @@ const DEFAULT_PARENT: [(&str, &str); 2] = [("group", GATEWAY_GROUP), ("kind", "G
 /// programmed.
 pub(super) fn judge(parent: &ParentGateway, route: &Value, gateway: Known<'_>) -> Finding {
     let name = format!("Gateway {}/{}", parent.namespace, parent.name);
-    let parents: Vec<&Value> = route["spec"]["parentRefs"].as_array().into_iter().flatten().collect();
+    let parents: Vec<&Value> = each(&route["spec"]["parentRefs"]).collect();
     let found: Vec<Finding> = parents.iter().map(|parent| of_parent(route, parent, &name)).collect();
     if let Some(refused) = found.iter().find(|finding| matches!(finding, Finding::Refused(..))) {
         return refused.clone();
@@ -49,7 +50,7 @@ pub(super) fn judge(parent: &ParentGateway, route: &Value, gateway: Known<'_>) -
 /// than another that has not (contract RH-06).
 fn of_parent(route: &Value, parent: &Value, name: &str) -> Finding {
     let namespace = &route["metadata"]["namespace"];
-    let entries = route["status"]["parents"].as_array().into_iter().flatten();
+    let entries = each(&route["status"]["parents"]);
     let ours = entries.filter(|entry| is_same(&entry["parentRef"], parent, namespace));
     let found: Vec<Finding> = ours.map(|entry| of_entry(route, entry, name)).collect();
     let find = |is: fn(&Finding) -> bool| found.iter().find(|finding| is(finding));
@@ -61,7 +62,7 @@ fn of_parent(route: &Value, parent: &Value, name: &str) -> Finding {
 }
 
 fn of_entry(route: &Value, entry: &Value, name: &str) -> Finding {
-    let read = |type_: &str| read(&entry["conditions"], type_, &route["metadata"]["generation"]);
+    let read = |type_: &str| read(entry, type_, &route["metadata"]["generation"]);
     match read("Accepted") {
         Reading::True => {}
         Reading::False(said) => return Finding::Refused(Reason::RefusedByController, said),
@@ -102,10 +103,10 @@ fn unclaimed(told: String, name: &str) -> Finding {
 
 /// Whether two references name one parent, with what each leaves out filled in.
 fn is_same(one: &Value, other: &Value, namespace: &Value) -> bool {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let or = |value: &Value, default: &str| value.as_str().unwrap_or(default).to_owned();
-    DEFAULT_PARENT.iter().all(|(key, default)| or(&one[*key], default) == or(&other[*key], default))
-        && or(&one["namespace"], &text(namespace)) == or(&other["namespace"], &text(namespace))
-        && ["name", "sectionName"].iter().all(|key| text(&one[*key]) == text(&other[*key]))
+    let is_alike =
+        |key: &str, default: &str| one[key].as_str().unwrap_or(default) == other[key].as_str().unwrap_or(default);
+    DEFAULT_PARENT.iter().all(|(key, default)| is_alike(key, default))
+        && is_alike("namespace", text(namespace))
+        && ["name", "sectionName"].iter().all(|key| is_alike(key, ""))
         && one["port"] == other["port"]
 }

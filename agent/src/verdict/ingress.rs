@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use super::Finding;
+use crate::json::{each, text};
 use crate::reason::Reason;
 
 pub(super) fn judge(class: &str, ingress: &Value) -> Finding {
-    let addresses = ingress["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
+    let addresses = each(&ingress["status"]["loadBalancer"]["ingress"]);
     let mut given = addresses.flat_map(|address| [&address["ip"], &address["hostname"]]);
-    if given.any(|address| address.as_str().is_some_and(|address| !address.is_empty())) {
+    if given.any(|address| !text(address).is_empty()) {
         return Finding::Taken;
     }
     let unclaimed = format!(

@@ -7,20 +7,21 @@ use serde_json::Value;
 
 use super::Finding;
 use super::condition::{Reading, read};
+use crate::json::{each, is_leaving};
 use crate::reason::Reason;
 
 /// Whether the Gateway is programmed, and a listener that the route may be attached to.
 pub(super) fn judge(gateway: &Value, named: Option<&str>, route: &Value, name: &str) -> Finding {
     let not_programmed = |told: String| Finding::Refused(Reason::GatewayNotProgrammed, told);
-    if !gateway["metadata"]["deletionTimestamp"].is_null() {
+    if is_leaving(gateway) {
         return not_programmed(format!("{name} is being deleted."));
     }
     for type_ in ["Accepted", "Programmed"] {
-        if let Reading::False(said) = read(&gateway["status"]["conditions"], type_, generation(gateway)) {
+        if let Reading::False(said) = read(&gateway["status"], type_, generation(gateway)) {
             return not_programmed(format!("{name}: {said}"));
         }
     }
-    let waiting = match read(&gateway["status"]["conditions"], "Programmed", generation(gateway)) {
+    let waiting = match read(&gateway["status"], "Programmed", generation(gateway)) {
         Reading::True | Reading::False(_) => None,
         Reading::Absent => Some("does not say yet that it is programmed".to_owned()),
         Reading::Undecided(said) => Some(format!("is not programmed yet. {said}")),
@@ -65,7 +66,7 @@ pub(super) fn hint(gateway: &Value, named: Option<&str>, route: &Value) -> Strin
     } else if is_elsewhere && listeners.iter().all(|listener| from(listener) == "Same") {
         hint.push_str(" Its listeners take routes of its own namespace only: set `allowedRoutes.namespaces.from`.");
     }
-    let mut attached = gateway["status"]["listeners"].as_array().into_iter().flatten();
+    let mut attached = each(&gateway["status"]["listeners"]);
     if !attached.any(|listener| listener["attachedRoutes"].as_u64().is_some_and(|count| count > 0)) {
         hint.push_str(" No route at all is attached to it.");
     }
@@ -78,8 +79,7 @@ fn generation(gateway: &Value) -> &Value {
 
 /// The listeners that the route may be attached to: by name if one is named, and by protocol and host.
 fn listeners<'a>(gateway: &'a Value, named: Option<&str>, route: &Value) -> Vec<&'a Value> {
-    let hosts: Vec<&str> =
-        route["spec"]["hostnames"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let hosts: Vec<&str> = each(&route["spec"]["hostnames"]).filter_map(Value::as_str).collect();
     let takes = |listener: &Value| {
         named.is_none_or(|name| listener["name"] == name)
             && matches!(listener["protocol"].as_str(), Some("HTTP" | "HTTPS"))
@@ -88,7 +88,7 @@ fn listeners<'a>(gateway: &'a Value, named: Option<&str>, route: &Value) -> Vec<
                 Some(pattern) => hosts.iter().any(|host| is_within(host, pattern)),
             }
     };
-    gateway["spec"]["listeners"].as_array().into_iter().flatten().filter(|listener| takes(listener)).collect()
+    each(&gateway["spec"]["listeners"]).filter(|listener| takes(listener)).collect()
 }
 
 /// Whether a listener's hostname covers the host; `*.` stands for one label or more (case B127).
@@ -101,14 +101,13 @@ fn is_within(host: &str, pattern: &str) -> bool {
 
 /// What is wrong with a listener, in its own words.
 fn fault(gateway: &Value, listener: &str) -> Option<String> {
-    let mut statuses = gateway["status"]["listeners"].as_array()?.iter();
-    let conditions = &statuses.find(|status| status["name"] == listener)?["conditions"];
+    let status = each(&gateway["status"]["listeners"]).find(|status| status["name"] == listener)?;
     let said = ["Accepted", "ResolvedRefs", "Programmed"].iter().find_map(|type_| {
-        match read(conditions, type_, generation(gateway)) {
+        match read(status, type_, generation(gateway)) {
             Reading::False(said) => Some(said),
             _ => None,
         }
     });
-    let is_conflicted = read(conditions, "Conflicted", generation(gateway)) == Reading::True;
+    let is_conflicted = read(status, "Conflicted", generation(gateway)) == Reading::True;
     said.or_else(|| is_conflicted.then(|| "Conflicted: another listener has its port and host".to_owned()))
 }

@@ -8,12 +8,12 @@ use cofferdam_model::endpoints::{AddressState, Endpoint, Endpoints, Identity, Li
 use cofferdam_model::host::host;
 use cofferdam_model::policy::Scheme;
 use cofferdam_model::ports::Protocol;
-use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::publishing::{self, Publisher};
 use crate::desired::proof_of;
 use crate::ground::Ground;
+use crate::json::{each, parsed};
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name};
 use crate::plan::has_claim;
@@ -139,11 +139,10 @@ fn inherited(snapshot: &Snapshot, ground: &Ground) -> BTreeMap<u16, Observation>
     let session = &snapshot.seen.session;
     let (Some(id), Some(address)) = (&session.id, session.address) else { return BTreeMap::new() };
     let leads_here = |live: &Live| {
-        let endpoints = live.object["endpoints"].as_array();
-        let parse = |endpoint: &Value| endpoint["addresses"][0].as_str().and_then(|text| text.parse().ok());
+        let mut endpoints = each(&live.object["endpoints"]);
         live.kind == Kind::EndpointSlice
             && live.name == name(id.as_str())
-            && endpoints.into_iter().flatten().any(|endpoint| parse(endpoint) == Some(address))
+            && endpoints.any(|endpoint| parsed(&endpoint["addresses"][0]) == Some(address))
     };
     if snapshot.is_node_lost || !has_claim(session, &snapshot.live) || !snapshot.live.iter().any(leads_here) {
         return BTreeMap::new();

@@ -16,6 +16,7 @@ use crate::backoff::Backoff;
 use crate::cluster::{Class, Failed};
 use crate::desired::{Proof, Wanted, desired, proof_of};
 use crate::ground::Ground;
+use crate::json::parsed;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
 use crate::plan::{Plan, has_any, has_claim, while_lost, without_layer};
@@ -291,7 +292,7 @@ impl Publisher {
         if let Some(written) = self.written.get(&(live.kind, live.name.clone())) {
             return written.at + seconds;
         }
-        let created = live.object["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
+        let created = parsed(&live.object["metadata"]["creationTimestamp"]);
         let age = created.map_or(Duration::ZERO, |created: Timestamp| {
             Duration::from_secs(u64::try_from(Timestamp::now().as_second() - created.as_second()).unwrap_or_default())
         });

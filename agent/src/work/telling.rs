@@ -14,13 +14,14 @@ use crate::backoff::Backoff;
 use crate::cluster::Class;
 use crate::events::Tone;
 use crate::ground::Ground;
+use crate::json;
 use crate::layer::Layer;
 use crate::metrics::{PortState, SessionState, Tally};
 use crate::objects::Kind;
 use crate::probe::Observation;
 use crate::reason::{ConditionType, Reason, Status};
 use crate::report::{Condition, Facts, Report, patch, report, time};
-use crate::session::{self, Phase, Seen, Session, Told, version};
+use crate::session::{self, Phase, Seen, Session, Told};
 use crate::verdict::{Evidence, Verdict, verdict};
 use crate::world::Snapshot;
 
@@ -140,7 +141,7 @@ impl Teller {
                 self.backoff.over();
                 self.pace.made(Instant::now());
                 crew.metrics.status_patched();
-                self.written = Some((version(&answer), report.told()));
+                self.written = Some((json::version(&answer), report.told()));
                 self.events(crew, session, &told, &report);
             }
             Err(failed) => {

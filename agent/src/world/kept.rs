@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Moment;
+use crate::json::{uid, version};
 use crate::objects::{Kind, Live, outline};
-use crate::session::version;
 
 /// The most bytes of an object that are kept; of ours one for a hundred ports has half as many.
 const LARGEST: usize = 64 * 1024;
@@ -46,7 +46,7 @@ impl Kept {
                 kept[key] = value.clone();
             }
         }
-        let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
+        let uid = uid(object).to_owned();
         let text = Some(kept.to_string()).filter(|text| may_be_wanted && text.len() <= LARGEST);
         let text = text.unwrap_or_else(|| outline(object).to_string()).into();
         Self { uid, version: version(object), round, text }

@@ -14,6 +14,7 @@ use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
 use crate::elected::network_policy::Live;
 use crate::elected::networks::{Memory, Namespace, Step, View};
+use crate::json;
 use crate::session::Membership;
 use crate::watch::{Collected, Lookout};
 
@@ -34,18 +35,17 @@ struct Seen {
 /// Ends when it has to begin anew.
 pub(super) async fn run(context: &Context) {
     let mut lookout = Lookout::new(context.cluster.clone(), context.metrics.watches.clone(), Seen::default());
-    let text = |object: &Value, name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     let namespaces = Resource::core("namespaces").metadata();
     lookout.watch("elected_namespaces", namespaces, Selection::default(), move |seen, change| {
-        seen.namespaces.take(change, |object| (text(object, "name"), read_namespace(object))).is_some()
+        seen.namespaces.take(change, |object| (json::name(object).to_owned(), read_namespace(object))).is_some()
     });
     let of_sessions = Selection { labels: SESSION.to_owned(), ..Selection::default() };
     lookout.watch("elected_sessions", Resource::core("pods").metadata(), of_sessions, move |seen, change| {
-        seen.sessions.take(change, |pod| (text(pod, "uid"), text(pod, "namespace"))).is_some()
+        seen.sessions.take(change, |pod| (json::uid(pod).to_owned(), json::namespace(pod).to_owned())).is_some()
     });
     let of_our_name = Selection { fields: format!("metadata.name={NETWORK_POLICY}"), ..Selection::default() };
     lookout.watch("elected_networkpolicies", policies(), of_our_name, move |seen, change| {
-        seen.policies.take(change, |policy| (text(policy, "namespace"), Live::read(policy))).is_some()
+        seen.policies.take(change, |policy| (json::namespace(policy).to_owned(), Live::read(policy))).is_some()
     });
     let mut memory = Memory::default();
     let mut misses_data_plane = false;
@@ -131,9 +131,8 @@ fn tell_data_plane(policy: &Policy, before: bool) -> bool {
 }
 
 fn read_namespace(namespace: &Value) -> Namespace {
-    let metadata = &namespace["metadata"];
     Namespace {
-        membership: Membership::of_label(metadata["labels"][SESSIONS].as_str()),
-        is_leaving: metadata["deletionTimestamp"].is_string(),
+        membership: Membership::of_label(json::label(namespace, SESSIONS)),
+        is_leaving: json::is_leaving(namespace),
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
 use crate::elected::nodes::{Agent, Assessment, Limits, Memory, Node};
+use crate::json::name;
 use crate::watch::{Collected, Lookout};
 
 /// The pods of the agents, in Cofferdam's namespace.
@@ -26,9 +26,8 @@ struct Seen {
 /// Tells every change of the assessment. Ends when it has to begin anew.
 pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
     let mut lookout = Lookout::new(context.cluster.clone(), context.metrics.watches.clone(), Seen::default());
-    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     lookout.watch("elected_nodes", Resource::core("nodes"), Selection::default(), move |seen, change| {
-        seen.nodes.take(change, |node| (name(node), Node::read(node))).is_some()
+        seen.nodes.take(change, |node| (name(node).to_owned(), Node::read(node))).is_some()
     });
     let agents = Selection {
         namespace: Some(context.identity.namespace.clone()),
@@ -36,7 +35,7 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
         ..Selection::default()
     };
     lookout.watch("elected_agents", Resource::core("pods"), agents, move |seen, change| {
-        seen.agents.take(change, |pod| (name(pod), Agent::read(pod))).is_some()
+        seen.agents.take(change, |pod| (name(pod).to_owned(), Agent::read(pod))).is_some()
     });
     let limits =
         Limits { lost_node_share: context.options.lost_node_share, silent_agent: context.options.silent_agent };

@@ -18,6 +18,7 @@ use crate::elected::Context;
 use crate::elected::nodes::Assessment;
 use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
 use crate::events::Tone;
+use crate::json;
 use crate::objects::{Kind, resource};
 use crate::report::time;
 
@@ -190,8 +191,7 @@ async fn slices(
 async fn withdraw(context: &Context, node: &str, slices: &[Value], holds: &impl Fn() -> bool) -> Result<(), Logged> {
     let mut writes = Vec::new();
     for apply in slices.iter().filter_map(|slice| withdrawn(slice, node)) {
-        let text = |name: &str| apply["metadata"][name].as_str().unwrap_or_default().to_owned();
-        let (namespace, name) = (text("namespace"), text("name"));
+        let (namespace, name) = (json::namespace(&apply).to_owned(), json::name(&apply).to_owned());
         writes.push(async move {
             if !holds() {
                 return (name, Ok(false));

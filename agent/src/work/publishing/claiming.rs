@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::{Attempt, Holder, named, slot};
 use crate::cluster::{Class, Resource};
 use crate::desired::Wanted;
+use crate::json;
 use crate::objects::{Kind, resource};
 use crate::plan::{Claim, claim, leaving};
 use crate::report::Hindrance;
-use crate::session::Session;
+use crate::session::{Session, has_ended};
 use crate::work::Crew;
 
 /// What does not end by itself is looked at again after so long.
@@ -65,7 +66,7 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
                 return Err(in_the_way(Hindrance::NameTaken, FOREIGN));
             }
             Claim::Of { name, uid, service } => {
-                let is_here = there["metadata"]["annotations"][keys::NODE] == crew.node;
+                let is_here = json::annotation(&there, keys::NODE) == Some(crew.node.as_str());
                 if !is_here || lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
                     // Whose end is seen here need not be asked for.
                     let is_seen = is_here && crew.world.is_live(&uid) == Some(true);
@@ -91,7 +92,7 @@ fn in_the_way(hindrance: Hindrance, pause: Duration) -> Attempt {
 
 /// Whether its own agent will take it away, which others may not.
 fn is_of_another_node(service: &Value, node: &str) -> bool {
-    service["metadata"]["annotations"][keys::NODE].as_str().is_some_and(|its| its != node)
+    json::annotation(service, keys::NODE).is_some_and(|its| its != node)
 }
 
 /// Whether that very pod is there and neither finished nor being deleted.
@@ -100,10 +101,7 @@ async fn lives(crew: &Crew, namespace: &str, name: &str, uid: &str) -> Result<bo
         return Ok(is_live);
     }
     match crew.cluster.get(&Resource::core("pods"), Some(namespace), name).await {
-        Ok(pod) => Ok(pod["metadata"]["uid"] == uid
-            && pod["metadata"]["deletionTimestamp"].is_null()
-            && pod["status"]["phase"] != "Succeeded"
-            && pod["status"]["phase"] != "Failed"),
+        Ok(pod) => Ok(json::uid(&pod) == uid && !json::is_leaving(&pod) && !has_ended(&pod)),
         Err(error) if error.class == Class::NotFound => Ok(false),
         Err(error) => Err(error),
     }
