@@ -16,6 +16,7 @@ use crate::cluster::{Cluster, Resource, Selection};
 use crate::desired::node_hash;
 use crate::json;
 use crate::metrics::Watches;
+use crate::node::State;
 use crate::objects::{Kind, resource};
 use crate::session::{Phase, Seen};
 use crate::watch::{Change, Collected, follow};
@@ -174,13 +175,9 @@ impl Informers {
 }
 
 /// Takes in what happens to the agent's node. One that was deleted is lost, as it is for the elected agent.
-fn node_changed(world: &World, nodes: &mut Collected<bool>, change: Change) {
-    let is_lost = |node: &Value| {
-        let ready = json::condition(&node["status"], "Ready");
-        ready.is_some_and(|condition| condition["status"] != "True")
-    };
-    if let Some(nodes) = nodes.take(change, |node| (String::new(), is_lost(node))) {
-        world.node_lost(nodes.values().next().copied().unwrap_or(true));
+fn node_changed(world: &World, nodes: &mut Collected<State>, change: Change) {
+    if let Some(nodes) = nodes.take(change, |node| (String::new(), State::of(node))) {
+        world.node_lost(nodes.values().next().is_none_or(|state| state.is_lost()));
     }
 }
 
@@ -235,17 +232,25 @@ mod tests {
         let pod = json!({"metadata": {"namespace": "n", "name": "p", "uid": "p",
             "labels": {"cofferdam.dev/session": "a"}}, "status": {"phase": "Running"}});
         world.pod(Seen::read(&pod, Membership::Other, &Policy::built_in()).unwrap());
-        let node = |ready: &str| json!({"status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        let node = |ready: &str, changed: &str| {
+            json!({
+                "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+                "status": {"conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": changed}]},
+            })
+        };
+        let (early, late) = ("2026-01-01T00:00:01Z", "2026-01-01T00:03:00Z");
         let mut nodes = Collected::default();
         let mut after = |change| {
             node_changed(&world, &mut nodes, change);
             world.snapshot("p").unwrap().is_node_lost
         };
-        assert!(!after(Change::Begun) && !after(Change::Seen(node("True"))) && !after(Change::Listed));
-        assert!(after(Change::Seen(node("Unknown"))));
-        assert!(!after(Change::Seen(node("True"))));
-        assert!(after(Change::Gone(node("True"))));
-        assert!(!after(Change::Seen(node("True"))));
+        assert!(!after(Change::Begun) && !after(Change::Seen(node("True", late))) && !after(Change::Listed));
+        assert!(after(Change::Seen(node("Unknown", late))));
+        assert!(!after(Change::Seen(node("False", early))), "it never was Ready, and nobody else speaks for it");
+        assert!(after(Change::Seen(node("False", late))));
+        assert!(!after(Change::Seen(json!({}))), "its kubelet never reported");
+        assert!(after(Change::Gone(node("True", late))));
+        assert!(!after(Change::Seen(node("True", late))));
         // It went while nobody watched.
         assert!(!after(Change::Begun) && after(Change::Listed));
     }

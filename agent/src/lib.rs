@@ -37,6 +37,7 @@ mod informers;
 mod json;
 mod layer;
 mod metrics;
+mod node;
 mod objects;
 mod plan;
 mod probe;

@@ -3,19 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::outage::Outage;
-use crate::json::{condition, label, parsed, text};
+use crate::json::{condition, label, text};
+use crate::node::State;
 
 /// For how long a node that was deleted counts as lost: until then the cluster has deleted its pods.
 const GONE: Duration = Duration::from_mins(10);
-
-/// A node that said within so many seconds of its creation that it is not Ready, and has said nothing else since, is
-/// starting: it never was Ready.
-const STARTING_SECONDS: i64 = 10;
 
 /// What matters of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +20,6 @@ pub(super) struct Node {
     pub(super) state: State,
     /// Whether an agent ought to run there.
     pub(super) has_agent: bool,
-}
-
-/// How a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// It says so.
-    Ready,
-    /// It has joined, and never was Ready.
-    Starting,
-    /// It says that it is not, or says nothing any more.
-    NotReady,
 }
 
 /// What matters of an agent's pod.
@@ -142,19 +127,7 @@ impl Node {
     pub(super) fn read(node: &Value) -> Self {
         // Agents are Linux programs. A node without the label has a kubelet that never reported.
         let has_agent = label(node, "kubernetes.io/os").is_none_or(|os| os == "linux");
-        let Some(ready) = condition(&node["status"], "Ready") else {
-            return Self { state: State::Starting, has_agent };
-        };
-        let seconds = |value: &Value| parsed(value).map(Timestamp::as_second);
-        let seconds_between =
-            || Some(seconds(&ready["lastTransitionTime"])? - seconds(&node["metadata"]["creationTimestamp"])?);
-        let state = match ready["status"].as_str() {
-            Some("True") => State::Ready,
-            // Unknown is what the cluster says of a kubelet that is silent.
-            Some("False") if seconds_between().is_some_and(|seconds| seconds <= STARTING_SECONDS) => State::Starting,
-            _ => State::NotReady,
-        };
-        Self { state, has_agent }
+        Self { state: State::of(node), has_agent }
     }
 }
 
