@@ -28,7 +28,6 @@ mod duties;
 mod election;
 mod lease;
 mod metrics;
-mod network_policy;
 mod networks;
 mod nodes;
 mod orphans;

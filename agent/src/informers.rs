@@ -16,6 +16,7 @@ use crate::cluster::{Cluster, Resource, Selection};
 use crate::desired::node_hash;
 use crate::json;
 use crate::metrics::Watches;
+use crate::network_policy;
 use crate::node::State;
 use crate::objects::{Kind, resource};
 use crate::session::{Phase, Seen};
@@ -141,17 +142,11 @@ impl Informers {
             self.world.protected(namespace, true);
             return std::future::pending().await;
         }
-        let fields = format!("metadata.name={}", keys::NETWORK_POLICY);
-        let selection = Selection { fields, ..Selection::default() };
         let world = Arc::clone(&self.world);
         let mut policies = Collected::default();
-        let resource = Resource::of("networkpolicies", "networking.k8s.io/v1").metadata();
-        self.follow(resource, selection, &Notify::new(), move |change| {
-            let read = |object: &Value| {
-                // One of that name that somebody else made may allow anything.
-                let is_ours = json::label(object, keys::MANAGED_BY) == Some(keys::AGENT);
-                (json::namespace(object).to_owned(), is_ours)
-            };
+        let resource = network_policy::resource().metadata();
+        self.follow(resource, network_policy::of_our_name(), &Notify::new(), move |change| {
+            let read = |policy: &Value| (json::namespace(policy).to_owned(), network_policy::is_ours(policy));
             policies.take_each(change, read, |namespace, _, is_ours| {
                 world.protected(namespace, is_ours.copied().unwrap_or_default());
             });

@@ -37,6 +37,7 @@ mod informers;
 mod json;
 mod layer;
 mod metrics;
+mod network_policy;
 mod node;
 mod objects;
 mod plan;

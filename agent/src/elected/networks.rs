@@ -7,8 +7,8 @@ use cofferdam_model::policy::{NetworkMode, Policy};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::network_policy::{Live, network_policy};
 use crate::backoff::Backoff;
+use crate::network_policy::{Live, network_policy};
 use crate::session::Membership;
 
 /// A namespace keeps its policy for so long after its last session: the next one need not wait for it.

@@ -12,9 +12,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{Logged, WRITES, What, Write};
 use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
-use crate::elected::network_policy::Live;
 use crate::elected::networks::{Memory, Namespace, Step, View};
 use crate::json;
+use crate::network_policy::{Live, of_our_name, resource};
 use crate::session::Membership;
 use crate::watch::{Collected, Lookout};
 
@@ -43,8 +43,7 @@ pub(super) async fn run(context: &Context) {
     lookout.watch("elected_sessions", Resource::core("pods").metadata(), of_sessions, move |seen, change| {
         seen.sessions.take(change, |pod| (json::uid(pod).to_owned(), json::namespace(pod).to_owned())).is_some()
     });
-    let of_our_name = Selection { fields: format!("metadata.name={NETWORK_POLICY}"), ..Selection::default() };
-    lookout.watch("elected_networkpolicies", policies(), of_our_name, move |seen, change| {
+    lookout.watch("elected_networkpolicies", resource(), of_our_name(), move |seen, change| {
         seen.policies.take(change, |policy| (json::namespace(policy).to_owned(), Live::read(policy))).is_some()
     });
     let mut memory = Memory::default();
@@ -74,10 +73,6 @@ fn due(memory: &mut Memory, seen: &Seen, policy: &Policy, system: &str) -> Vec<S
     memory.due(View { namespaces, with_sessions: &with_sessions, policies }, policy, system, Instant::now())
 }
 
-fn policies() -> Resource {
-    Resource::of("networkpolicies", "networking.k8s.io/v1").small()
-}
-
 /// Does what is due, some of it at a time.
 async fn take(context: &Context, steps: Vec<Step>) {
     if steps.is_empty() {
@@ -97,13 +92,13 @@ async fn take_one(context: &Context, step: Step) -> Result<(), Logged> {
     };
     match step {
         Step::Apply { namespace, policy } => {
-            if write(&namespace, What::Apply(policies(), policy)).await? {
+            if write(&namespace, What::Apply(resource(), policy)).await? {
                 tracing::info!(namespace, "applied the network policy");
             }
         }
         Step::Delete { namespace, uid } => {
             let only = Preconditions { uid: Some(uid), resource_version: None };
-            if write(&namespace, What::Delete(policies(), only)).await? {
+            if write(&namespace, What::Delete(resource(), only)).await? {
                 tracing::info!(namespace, "deleted the network policy of a namespace without sessions");
             }
         }

@@ -13,16 +13,36 @@ use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, NETWORK_POLICY, SESS
 use cofferdam_model::policy::Network;
 use serde_json::{Value, json};
 
+use crate::cluster::{Resource, Selection};
 use crate::json;
 use crate::objects::digest;
 
 /// Where pods fetch their bodies from, at the API.
 const BODIES: u16 = 8063;
 
+/// The kind of object that it is.
+#[must_use]
+pub(crate) fn resource() -> Resource {
+    Resource::of("networkpolicies", "networking.k8s.io/v1").small()
+}
+
+/// Those of our name, in all namespaces.
+#[must_use]
+pub(crate) fn of_our_name() -> Selection {
+    Selection { fields: format!("metadata.name={NETWORK_POLICY}"), ..Selection::default() }
+}
+
+/// Whether one of our name is the agents': one that somebody else made may allow anything.
+#[must_use]
+pub(crate) fn is_ours(policy: &Value) -> bool {
+    json::label(policy, MANAGED_BY) == Some(AGENT)
+}
+
 /// The `NetworkPolicy` as it is applied, but for its namespace. In namespaces that are `enforced` it selects all pods, since
 /// one that slipped through may have no label; elsewhere those with the label of a session. `system` is Cofferdam's own
 /// namespace.
-pub(super) fn network_policy(enforced: bool, network: &Network, system: &str) -> Value {
+#[must_use]
+pub(crate) fn network_policy(enforced: bool, network: &Network, system: &str) -> Value {
     let selected =
         if enforced { json!({}) } else { json!({"matchExpressions": [{"key": SESSION, "operator": "Exists"}]}) };
     let mut ingress = vec![json!({"from": [component("agent", system)]})];
@@ -56,25 +76,25 @@ pub(super) fn network_policy(enforced: bool, network: &Network, system: &str) ->
 
 /// What is kept of a policy of that name, however much somebody writes into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Live {
-    pub(super) uid: String,
-    pub(super) is_ours: bool,
+pub(crate) struct Live {
+    /// Its uid.
+    pub uid: String,
+    /// Whether it is the agents'.
+    pub is_ours: bool,
     /// In short: it is only compared.
     spec: u64,
 }
 
 impl Live {
     /// Reads the object.
-    pub(super) fn read(policy: &Value) -> Self {
-        Self {
-            uid: json::uid(policy).to_owned(),
-            is_ours: json::label(policy, MANAGED_BY) == Some(AGENT),
-            spec: digest(&policy["spec"]),
-        }
+    #[must_use]
+    pub(crate) fn read(policy: &Value) -> Self {
+        Self { uid: json::uid(policy).to_owned(), is_ours: is_ours(policy), spec: digest(&policy["spec"]) }
     }
 
     /// Whether it is what is wanted. What others put beside it, such as labels of their own, does not count.
-    pub(super) fn is_as(&self, wanted: &Self) -> bool {
+    #[must_use]
+    pub(crate) fn is_as(&self, wanted: &Self) -> bool {
         self.is_ours && self.spec == wanted.spec
     }
 }
@@ -200,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_example_to_apply_by_hand_is_the_same() {
-        let file = include_str!("../../../manifests/examples/network-policy/network-policy.yaml");
+        let file = include_str!("../../manifests/examples/network-policy/network-policy.yaml");
         let example: Value = serde_saphyr::from_str(file).unwrap();
         let ours = network_policy(true, Policy::built_in().network(), SYSTEM_NAMESPACE);
         assert_eq!(example["spec"], ours["spec"]);
