@@ -1,5 +1,6 @@
 //! What routes stand on: the policy, the layer that it comes to in this cluster, and the Gateway that is the parent of routes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::world::World;
 
 mod sights;
 
-use sights::Sights;
+use sights::{Sight, Sights};
 
 /// Is told which versions of Gateway API's routes are served, the preferred one first.
 pub(crate) type Served = Arc<dyn Fn(&[String]) + Send + Sync>;
@@ -37,18 +38,10 @@ pub(crate) struct Ground {
     pub layer: Result<Layer, LayerError>,
     /// How to speak TLS to a gateway.
     pub tls: Tls,
-    gateway: Parent,
+    /// The Gateway that is the parent of all routes, by its name, if it is there.
+    gateways: Sight<BTreeMap<String, Value>>,
     /// The class by which it was told whether routes carry a proof.
     class: Option<GatewayClass>,
-}
-
-/// The Gateway that is the parent of all routes.
-#[derive(Clone, Debug, Default, PartialEq)]
-enum Parent {
-    #[default]
-    NotAsked,
-    Unreadable,
-    Read(Option<Value>),
 }
 
 impl Default for Ground {
@@ -58,7 +51,7 @@ impl Default for Ground {
             policy: Arc::new(Policy::built_in()),
             layer: Ok(Layer::Off),
             tls: Tls::new(None),
-            gateway: Parent::NotAsked,
+            gateways: Sight::NotAsked,
             class: None,
         }
     }
@@ -68,10 +61,12 @@ impl Ground {
     /// The Gateway that is the parent of all routes.
     #[must_use]
     pub(crate) fn gateway(&self) -> Known<'_> {
-        match (&self.layer, &self.gateway) {
-            (Ok(Layer::Gateway { .. }), Parent::NotAsked | Parent::Unreadable) => Known::Unreadable,
-            (Ok(Layer::Gateway { .. }), Parent::Read(Some(gateway))) => Known::There(gateway),
-            _ => Known::Missing,
+        if !matches!(self.layer, Ok(Layer::Gateway { .. })) {
+            return Known::Missing;
+        }
+        match self.gateways.seen() {
+            None => Known::Unreadable,
+            Some(gateways) => gateways.values().next().map_or(Known::Missing, Known::There),
         }
     }
 
@@ -117,7 +112,10 @@ pub(crate) async fn keep(
 ) {
     // Classes belong to no namespace, so who may look into one only cannot ask for them.
     let asks = namespace.is_none();
-    let sights = Sights { has_asked_for_classes: !asks, has_asked_for_gateway_classes: !asks, ..Sights::default() };
+    let mut sights = Sights::default();
+    if !asks {
+        (sights.ingress_classes, sights.gateway_classes) = (Sight::Refused, Sight::Refused);
+    }
     let mut lookout = Lookout::new(cluster, watches, sights);
     let routing = policy.routing();
     // Once for each policy, since it takes a while.
@@ -193,31 +191,30 @@ fn stand_on(world: &World, ground: Ground) {
 /// The ground as far as it was seen; nothing before all that the layer depends on was asked for.
 fn seen(sights: &Sights, policy: &Arc<Policy>, tls: &Tls, before: &Ground) -> Option<Ground> {
     let routing = policy.routing();
-    let waits = routing.is_on()
-        && (sights.surroundings.gateway_versions.is_none()
-            || (routing.mode != RoutingMode::Gateway && !sights.has_asked_for_classes)
-            || (routing.gateway.is_some()
-                && routing.mode != RoutingMode::Ingress
-                && (sights.gateway == Parent::NotAsked || !sights.has_asked_for_gateway_classes)));
-    if waits {
+    let has_parent = routing.gateway.is_some() && routing.mode != RoutingMode::Ingress;
+    let is_known = sights.gateway_versions.is_known()
+        && (routing.mode == RoutingMode::Gateway || sights.ingress_classes.is_known())
+        && (!has_parent || sights.gateways.is_known() && sights.gateway_classes.is_known());
+    if routing.is_on() && !is_known {
         return None;
     }
-    let class = match &sights.gateway {
-        Parent::Read(Some(gateway)) => {
-            let named = gateway["spec"]["gatewayClassName"].as_str();
-            named.and_then(|name| sights.gateway_classes.get(name))
-        }
-        Parent::NotAsked | Parent::Unreadable | Parent::Read(None) => None,
-    };
+    let gateway = sights.gateways.seen().and_then(|gateways| gateways.values().next());
+    let named = gateway.and_then(|gateway| gateway["spec"]["gatewayClassName"].as_str());
+    let class = named.and_then(|name| sights.gateway_classes.seen()?.get(name));
     // Of another Gateway it says nothing.
     let before = before.class.as_ref().filter(|_| before.policy.routing().gateway == routing.gateway);
     let class = GatewayClass::settled(class, before).cloned();
+    let surroundings = Surroundings {
+        gateway_versions: sights.gateway_versions.seen().cloned(),
+        ingress_classes: sights.ingress_classes.seen().map(|classes| classes.values().cloned().collect()),
+        gateway_class: class.clone(),
+    };
     Some(Ground {
         is_known: true,
         policy: Arc::clone(policy),
-        layer: layer::resolve(routing, &Surroundings { gateway_class: class.clone(), ..sights.surroundings.clone() }),
+        layer: layer::resolve(routing, &surroundings),
         tls: tls.clone(),
-        gateway: sights.gateway.clone(),
+        gateways: sights.gateways.clone(),
         class,
     })
 }

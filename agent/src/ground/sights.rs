@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Parent, Served};
+use super::Served;
 use crate::backoff::Backoff;
 use crate::cluster::{Cluster, Resource, Selection};
 use crate::json;
-use crate::layer::{GatewayClass, IngressClass, Surroundings};
+use crate::layer::{GatewayClass, IngressClass};
 use crate::objects::GATEWAY_GROUP;
 use crate::watch::{Change, Collected, Lookout, Picture};
 
@@ -19,16 +19,42 @@ const LOOK_LATER: Duration = Duration::from_mins(5);
 /// Kinds that are there rarely go.
 const LOOK_RARELY: Duration = Duration::from_mins(10);
 
-/// What was read.
+/// What was read of one kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Sight<T> {
+    /// Nothing yet: whatever is concluded now would be taken back in a moment.
+    #[default]
+    NotAsked,
+    /// Nothing, and it is not waited for.
+    Refused,
+    /// All there is.
+    Seen(T),
+}
+
+impl<T> Sight<T> {
+    /// Whether it was read, or will not be.
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self, Self::NotAsked)
+    }
+
+    /// What was read.
+    pub(super) fn seen(&self) -> Option<&T> {
+        match self {
+            Self::NotAsked | Self::Refused => None,
+            Self::Seen(all) => Some(all),
+        }
+    }
+}
+
+/// What was read, by name where there may be several.
 #[derive(Debug, Default)]
 pub(super) struct Sights {
-    pub(super) surroundings: Surroundings,
-    pub(super) gateway: Parent,
-    pub(super) gateway_classes: BTreeMap<String, GatewayClass>,
-    /// Whether the `IngressClasses` were listed, or will not be.
-    pub(super) has_asked_for_classes: bool,
-    /// Whether the `GatewayClasses` were listed, or will not be: without them routes would be made without proof first.
-    pub(super) has_asked_for_gateway_classes: bool,
+    pub(super) gateway_versions: Sight<Vec<String>>,
+    pub(super) ingress_classes: Sight<BTreeMap<String, IngressClass>>,
+    /// The one that is the parent of routes, if it is there.
+    pub(super) gateways: Sight<BTreeMap<String, Value>>,
+    /// Without them routes would be made without proof first.
+    pub(super) gateway_classes: Sight<BTreeMap<String, GatewayClass>>,
 }
 
 /// Which versions of Gateway API's routes are served; `tell` is told.
@@ -39,48 +65,38 @@ pub(super) fn versions(lookout: &mut Lookout<Sights>, tell: Served) {
 /// All classes of Ingresses.
 pub(super) fn ingress_classes(lookout: &mut Lookout<Sights>) {
     let resource = Resource::of("ingressclasses", "networking.k8s.io/v1");
-    let mut classes: Collected<IngressClass> = Collected::default();
-    lookout.watch(resource.name, resource, Selection::default(), move |sights, change| {
-        let is_refused = is_refused(&change);
-        let all = classes.take(change, |object| (name(object), ingress_class(object)));
-        sights.has_asked_for_classes |= is_refused || all.is_some();
-        if let Some(all) = all {
-            sights.surroundings.ingress_classes = Some(all.values().cloned().collect());
-            return true;
-        }
-        is_refused
-    });
+    watch(lookout, resource, Selection::default(), ingress_class, |sights| &mut sights.ingress_classes);
 }
 
 /// The Gateway that `selection` names.
 pub(super) fn gateway(lookout: &mut Lookout<Sights>, selection: Selection) {
-    let resource = gateway_api("gateways");
-    let mut gateways: Collected<Value> = Collected::default();
-    lookout.watch(resource.name, resource, selection, move |sights, change| {
-        if is_refused(&change) {
-            // What was read stays: that it may not be read any more, or that its kind is gone for a moment, is no other Gateway.
-            if sights.gateway == Parent::NotAsked {
-                sights.gateway = Parent::Unreadable;
-            }
-            return true;
-        }
-        let Some(gateways) = gateways.take(change, gateway_of) else { return false };
-        sights.gateway = Parent::Read(gateways.values().next().cloned());
-        true
-    });
+    watch(lookout, gateway_api("gateways"), selection, gateway_of, |sights| &mut sights.gateways);
 }
 
 /// All classes of Gateways.
 pub(super) fn gateway_classes(lookout: &mut Lookout<Sights>) {
     let resource = gateway_api("gatewayclasses");
-    let mut classes: Collected<GatewayClass> = Collected::default();
-    lookout.watch(resource.name, resource, Selection::default(), move |sights, change| {
-        let is_refused = is_refused(&change);
-        let all = classes.take(change, |object| (name(object), gateway_class(object)));
-        sights.has_asked_for_gateway_classes |= is_refused || all.is_some();
-        if let Some(all) = all {
-            sights.gateway_classes.clone_from(all);
+    watch(lookout, resource, Selection::default(), gateway_class, |sights| &mut sights.gateway_classes);
+}
+
+/// Keeps one sight as the cluster is; `read` says what is kept of an object.
+fn watch<T: Clone + PartialEq + Send + 'static>(
+    lookout: &mut Lookout<Sights>,
+    resource: Resource,
+    selection: Selection,
+    read: fn(&Value) -> T,
+    sight: fn(&mut Sights) -> &mut Sight<BTreeMap<String, T>>,
+) {
+    let mut collected = Collected::default();
+    lookout.watch(resource.name, resource, selection, move |sights, change| {
+        let (sight, is_refused) = (sight(sights), is_refused(&change));
+        if let Some(all) = collected.take(change, |object| (json::name(object).to_owned(), read(object))) {
+            *sight = Sight::Seen(all.clone());
             return true;
+        }
+        // What was read stays: that it may not be read any more, or that its kind is gone for a moment, is no news of it.
+        if is_refused && !sight.is_known() {
+            *sight = Sight::Refused;
         }
         is_refused
     });
@@ -95,8 +111,8 @@ async fn discover(cluster: Cluster, picture: Picture<Sights>, tell: Served) {
                 let is_served = !versions.is_empty();
                 tell(&versions);
                 picture.change(|sights| {
-                    let before = sights.surroundings.gateway_versions.replace(versions.clone());
-                    before.as_ref() != Some(&versions)
+                    let now = Sight::Seen(versions);
+                    std::mem::replace(&mut sights.gateway_versions, now.clone()) != now
                 });
                 if is_served {
                     in_vain.over();
@@ -128,19 +144,14 @@ fn gateway_api(name: &'static str) -> Resource {
     Resource::of(name, &format!("{GATEWAY_GROUP}/v1"))
 }
 
-fn name(object: &Value) -> String {
-    json::name(object).to_owned()
-}
-
 fn ingress_class(object: &Value) -> IngressClass {
     let mark = json::annotation(object, "ingressclass.kubernetes.io/is-default-class");
-    IngressClass { name: name(object), is_default: mark == Some("true") }
+    IngressClass { name: json::name(object).to_owned(), is_default: mark == Some("true") }
 }
 
-/// A Gateway by its name, without what changes with every route that is attached: all sessions look again when it
-/// changes.
-fn gateway_of(object: &Value) -> (String, Value) {
-    let (name, mut object) = (name(object), object.clone());
+/// A Gateway, without what changes with every route that is attached: all sessions look again when it changes.
+fn gateway_of(object: &Value) -> Value {
+    let mut object = object.clone();
     let metadata = object["metadata"].take();
     for listener in object["status"]["listeners"].as_array_mut().into_iter().flatten() {
         let count = listener["attachedRoutes"].as_u64().unwrap_or_default();
@@ -149,7 +160,7 @@ fn gateway_of(object: &Value) -> (String, Value) {
     for key in ["generation", "namespace", "deletionTimestamp"] {
         object["metadata"][key] = metadata[key].clone();
     }
-    (name, object)
+    object
 }
 
 fn gateway_class(object: &Value) -> GatewayClass {
@@ -157,7 +168,7 @@ fn gateway_class(object: &Value) -> GatewayClass {
     // Strings until Gateway API 1.2, objects since.
     let feature = |value: &Value| value["name"].as_str().or(value.as_str()).map(str::to_owned);
     GatewayClass {
-        name: name(object),
+        name: json::name(object).to_owned(),
         controller_name: json::text(&object["spec"]["controllerName"]).to_owned(),
         supported_features: features.filter_map(feature).collect(),
     }
@@ -224,8 +235,7 @@ mod tests {
         };
         assert_eq!(read(1, "8"), read(200, "9"));
         assert_ne!(read(0, "8"), read(1, "8"));
-        let (name, kept) = read(1, "8");
         let metadata = json!({"namespace": "n", "generation": 7, "deletionTimestamp": "2026-01-01T00:00:00Z"});
-        assert_eq!((name.as_str(), &kept["metadata"]), ("g", &metadata));
+        assert_eq!(read(1, "8")["metadata"], metadata);
     }
 }

@@ -35,16 +35,17 @@ fn forbidden() -> (u16, Value) {
 
 /// Keeps a world's ground by these answers.
 fn kept_by(answers: &Answers) -> Arc<World> {
-    kept(answers, POLICY, Gates::default())
+    kept(answers, POLICY, None, Gates::default())
 }
 
-/// The same by that policy; opens these gates.
-fn kept(answers: &Answers, policy: &str, mut gates: Gates) -> Arc<World> {
+/// The same by that policy, where `namespace` is all that may be looked into, if there is one; opens these gates.
+fn kept(answers: &Answers, policy: &str, namespace: Option<&str>, mut gates: Gates) -> Arc<World> {
     let (cluster, watches) = cluster(answers);
     let world = Arc::new(World::new(Ground::default()));
     let (its_world, policy) = (Arc::clone(&world), Arc::new(Policy::parse("policy.yaml", policy).unwrap()));
+    let namespace = namespace.map(str::to_owned);
     tokio::spawn(async move {
-        keep(its_world, cluster, watches, policy, None, Arc::new(|_: &[String]| {}), &mut gates).await;
+        keep(its_world, cluster, watches, policy, namespace, Arc::new(|_: &[String]| {}), &mut gates).await;
     });
     world
 }
@@ -126,6 +127,26 @@ async fn what_nobody_may_list_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_read_stays_when_it_may_not_be_listed_any_more() {
+    for name in ["gateways", "gatewayclasses", "ingressclasses"] {
+        let answers = all();
+        let world = kept_by(&answers);
+        assert_eq!(settled(&world).await, Some(Ok(true)), "{name}");
+        let before = world.ground.load_full();
+        answers.lock().unwrap().insert(name, forbidden());
+        assert_eq!(settled(&world).await, Some(Ok(true)), "{name}");
+        assert_eq!(world.ground.load_full(), before, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_look_into_one_namespace_only_waits_for_no_classes() {
+    let answers = all();
+    answers.lock().unwrap().retain(|name, _| *name == "gateways");
+    assert_eq!(settled(&kept(&answers, POLICY, Some("n"), Gates::default())).await, Some(Ok(false)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn routes_keep_their_proof_while_a_gateway_is_reinstalled_and_lose_it_when_its_class_says_so() {
     let answers = all();
     let world = kept_by(&answers);
@@ -147,7 +168,7 @@ async fn readiness_waits_for_the_routes_that_are_there_where_the_layer_has_such(
     let listed = |world: &World| world.objects_listed(Kind::HttpRoute, world.objects_begin());
     for known in [listed, |world: &World| world.refused(Kind::HttpRoute)] {
         let readiness = Readiness::new();
-        let world = kept(&all(), POLICY, gates(&readiness));
+        let world = kept(&all(), POLICY, None, gates(&readiness));
         assert_eq!(settled(&world).await, Some(Ok(true)));
         assert_eq!(readiness.pending(), ["routes"], "no session is begun yet");
         known(&world);
@@ -156,7 +177,7 @@ async fn readiness_waits_for_the_routes_that_are_there_where_the_layer_has_such(
     }
     let readiness = Readiness::new();
     let ingresses = "profiles: {default: {}}\nrouting: {baseDomain: example.com, ingress: {className: c}}";
-    settled(&kept(&all(), ingresses, gates(&readiness))).await;
+    settled(&kept(&all(), ingresses, None, gates(&readiness))).await;
     assert_eq!(readiness.pending(), [""; 0]);
 }
 
