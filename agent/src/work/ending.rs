@@ -96,7 +96,8 @@ impl Ending {
                 }
             }
         }
-        (because, self.next(seen, policy, now))
+        // What is to be done now may wait for its turn, and nothing is looked at again for it until then.
+        (because, self.next(seen, policy, now).filter(|_| because.is_none()))
     }
 
     /// Whether it was deleted, so that there is no more to do but to wait for the end.

@@ -5,14 +5,16 @@
 //! | [`review`] | the body of an admission request | read as any JSON reader would; every answer is whole, the same twice, and its patch applies |
 //! | [`quantity`] | one or two resource quantities | value, order and printed form agree with [`decimal`] arithmetic |
 //! | [`policy`] | a policy file | it loads and hardens by [`harden`]'s promises, or is one line that begins with its file |
+//! | [`annotations`] | ports, endpoints or an id, as a pod has them | read, written and read again it is the same |
 //! | [`harden`] | a pod | hardened once and for all, the patch says so, and the result is [`hard`]; or refused with a reason |
 //!
-//! A target is a function of bytes that panics where a promise is broken. [`engine`] builds the four programs in
+//! A target is a function of bytes that panics where a promise is broken. [`engine`] builds the programs in
 //! `src/bin` with coverage counters for libFuzzer, which grows the committed inputs of `corpus/` into new ones;
 //! [`mutate`] keeps those JSON. The same programs, built as usual, run the files named on their command line once.
 
 #![expect(clippy::panic, reason = "a fuzz target tells of a broken promise by a panic")]
 
+pub mod annotations;
 pub mod decimal;
 pub mod engine;
 pub mod hard;

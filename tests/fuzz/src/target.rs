@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{harden, policy, quantity, review};
+use crate::{annotations, harden, policy, quantity, review};
 
 /// Something that takes bytes from others.
 #[derive(Debug)]
@@ -58,8 +58,18 @@ pub const POLICY: Target = Target {
 pub const QUANTITY: Target =
     Target { name: "quantity", check: quantity::check, max_len: 256, runs: 1_500_000, vocabulary: &[], shipped: &[] };
 
+/// [`annotations::check`].
+pub const ANNOTATIONS: Target = Target {
+    name: "annotations",
+    check: annotations::check,
+    max_len: 4 * 1024,
+    runs: 500_000,
+    vocabulary: &[],
+    shipped: &[],
+};
+
 /// All of them.
-pub const ALL: [&Target; 4] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN];
+pub const ALL: [&Target; 5] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN, &ANNOTATIONS];
 
 /// The folder of the workspace.
 #[must_use]

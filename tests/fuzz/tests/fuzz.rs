@@ -28,6 +28,11 @@ fn policy_loads_and_works_or_says_what_is_wrong() -> Result<()> {
 }
 
 #[test]
+fn annotations_that_are_read_are_written_as_they_were() -> Result<()> {
+    fuzz(&target::ANNOTATIONS, &folder())
+}
+
+#[test]
 fn harden_keeps_its_promises_for_any_pod() -> Result<()> {
     fuzz(&target::HARDEN, &folder())
 }
