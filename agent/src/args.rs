@@ -74,6 +74,17 @@ pub(crate) struct Args {
     )]
     pub lost_node_share: f64,
 
+    /// How long a node must not be Ready until its sessions go out of service, and how long few enough nodes must be lost
+    /// until that is believed again. The cluster notices nodes that fall silent together in groups, 5 s apart.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "COFFERDAM_AGENT_LOST_NODE",
+        default_value = "15s",
+        value_parser = duration::interval
+    )]
+    pub lost_node: Duration,
+
     /// How long an agent may be silent on a node that is Ready until its sessions are marked.
     #[arg(
         long,
@@ -108,6 +119,7 @@ impl Args {
             per_session_metrics,
             probes_per_second,
             lost_node_share,
+            lost_node,
             silent_agent,
             log_format: _,
             log_filter: _,
@@ -126,6 +138,7 @@ impl Args {
             per_session_metrics,
             probes_per_second,
             lost_node_share,
+            lost_node,
             silent_agent,
         })
     }
@@ -164,6 +177,7 @@ mod tests {
             "--lost-node-share=1.1",
             "--lost-node-share=nan",
             "--silent-agent=60",
+            "--lost-node=0s",
             "--admin-listen=8080",
             "--log-format=xml",
         ] {

@@ -31,6 +31,8 @@ pub(crate) struct Config {
     pub probes_per_second: u32,
     /// The share of nodes that may be lost at once.
     pub lost_node_share: f64,
+    /// How long a node must not be Ready until it is lost.
+    pub lost_node: Duration,
     /// How long an agent may be silent.
     pub silent_agent: Duration,
 }
@@ -50,6 +52,7 @@ impl Config {
             per_session_metrics,
             probes_per_second,
             lost_node_share,
+            lost_node,
             silent_agent,
         } = self;
         tracing::info!(
@@ -65,6 +68,7 @@ impl Config {
             per_session_metrics,
             probes_per_second,
             lost_node_share,
+            ?lost_node,
             ?silent_agent,
             "starting"
         );

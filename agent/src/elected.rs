@@ -35,6 +35,7 @@ mod outage;
 mod trouble;
 
 pub(crate) use metrics::Metrics;
+pub(crate) use nodes::Limits;
 use trouble::Troubles;
 
 /// How long writes that have begun may keep the Lease from being given away at the end: an agent that waits for it may have
@@ -53,22 +54,13 @@ pub(crate) struct Identity {
     pub namespace: String,
 }
 
-/// How the elected agent judges.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    /// The share of all nodes, 0 to 1, above which it does nothing about nodes that seem lost.
-    pub lost_node_share: f64,
-    /// How long an agent of a Ready node may be unready or missing before it counts as silent.
-    pub silent_agent: Duration,
-}
-
 /// What all duties know.
 #[derive(Clone)]
 struct Context {
     cluster: Cluster,
     identity: Arc<Identity>,
     policy: Arc<ArcSwap<Policy>>,
-    options: Options,
+    limits: Limits,
     metrics: Metrics,
     events: Events,
     troubles: Arc<Troubles>,
@@ -84,13 +76,13 @@ pub(crate) async fn run(
     cluster: Cluster,
     identity: Identity,
     policy: Arc<ArcSwap<Policy>>,
-    options: Options,
+    limits: Limits,
     metrics: Metrics,
     events: Events,
     stop: Stop,
 ) {
     let (identity, troubles) = (Arc::new(identity), Arc::default());
-    let context = Context { cluster, identity, policy, options, metrics, events, troubles, writes: TaskTracker::new() };
+    let context = Context { cluster, identity, policy, limits, metrics, events, troubles, writes: TaskTracker::new() };
     let (leading, is_leading) = watch::channel(false);
     let mut candidate = election::Candidate::new(&context, leading);
     tokio::select! {

@@ -250,11 +250,11 @@ impl Parts<'_> {
         }
         let identity =
             elected::Identity { pod: self.config.pod.clone(), namespace: self.config.installation.namespace.clone() };
-        let options =
-            elected::Options { lost_node_share: self.config.lost_node_share, silent_agent: self.config.silent_agent };
+        let Config { lost_node_share, lost_node, silent_agent, .. } = *self.config;
+        let limits = elected::Limits { lost_node_share, lost_node, silent_agent };
         let (cluster, policy) = (self.cluster.clone(), Arc::clone(self.policy));
         // Large, and this future is a part of another.
-        Box::pin(elected::run(cluster, identity, policy, options, metrics, events, stop)).await;
+        Box::pin(elected::run(cluster, identity, policy, limits, metrics, events, stop)).await;
     }
 }
 

@@ -34,13 +34,14 @@ pub(super) struct Agent {
 /// What seems to be wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Assessment {
-    /// Nodes whose sessions are to be taken out of service.
+    /// Nodes whose sessions are to be taken out of service: not Ready for a while, or deleted.
     pub(super) lost: BTreeSet<String>,
     /// Ready nodes without an agent that works.
     pub(super) silent: BTreeSet<String>,
     /// How many nodes are not Ready and were, whether or not anything is done about it.
     pub(super) not_ready_count: usize,
-    /// Too many nodes seem lost at once, which is more likely a mistake about them: nothing is done about any.
+    /// Too many nodes seem lost at once, or seemed so a while ago, which is more likely a mistake about them: nothing is done
+    /// about any.
     pub(super) is_braked: bool,
 }
 
@@ -54,72 +55,130 @@ impl Assessment {
 
 /// Where the judgement changes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// The share of the nodes above which they are not believed to be lost.
-    pub(super) lost_node_share: f64,
-    /// How long an agent may be unready or missing.
-    pub(super) silent_agent: Duration,
+pub(crate) struct Limits {
+    /// The share of the nodes, 0 to 1, above which they are not believed to be lost.
+    pub(crate) lost_node_share: f64,
+    /// How long a node must not be Ready until it is lost, and how long few enough nodes must be lost until that is believed
+    /// again. The cluster notices kubelets that lose the API server together, and come back together, group by group: whoever
+    /// believed the first group would do so before it is seen that there are too many, and the last before it is back.
+    pub(crate) lost_node: Duration,
+    /// How long an agent of a Ready node may be unready or missing until it is silent.
+    pub(crate) silent_agent: Duration,
 }
 
 /// What has to be remembered between two looks.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     known: BTreeSet<String>,
+    /// Since when each node that is not Ready is not.
+    not_ready: BTreeMap<String, Instant>,
+    brake: Brake,
     gone: BTreeMap<String, Instant>,
     unheard: BTreeMap<String, Instant>,
 }
 
+/// Whether nodes are believed to be lost.
+#[derive(Clone, Copy, Debug, Default)]
+enum Brake {
+    #[default]
+    Off,
+    /// Too many are not Ready.
+    On,
+    /// There were too many until then.
+    Easing(Instant),
+}
+
 impl Memory {
-    /// Looks at all nodes, by name, and all agents.
+    /// Looks at all nodes, by name, and all agents. Also says when to look again if nothing changes until then, since time
+    /// alone makes nodes lost and agents silent; never, if it does not.
     pub(super) fn assess<'a>(
         &mut self,
         nodes: &BTreeMap<&'a str, Node>,
         agents: impl IntoIterator<Item = &'a Agent>,
         limits: Limits,
         now: Instant,
-    ) -> Assessment {
-        let gone = self.gone(nodes, now);
-        let in_state = |state| nodes.iter().filter(move |(_, node)| node.state == state).map(|(name, _)| *name);
-        let not_ready: Vec<_> = in_state(State::NotReady).collect();
-        let settled = not_ready.len() + in_state(State::Ready).count();
-        // Nodes that were deleted are not counted: that was somebody's will, and half a cluster may go at night.
-        #[expect(clippy::cast_precision_loss, reason = "no cluster has 2^53 nodes")]
-        let is_braked = not_ready.len() > 1 && not_ready.len() as f64 > limits.lost_node_share * settled as f64;
-        let not_ready_count = not_ready.len();
-        let lost =
-            if is_braked { BTreeSet::new() } else { not_ready.into_iter().map(str::to_owned).chain(gone).collect() };
-        Assessment { lost, silent: self.silent(nodes, agents, limits, now), not_ready_count, is_braked }
+    ) -> (Assessment, Option<Instant>) {
+        self.note_gone(nodes, now);
+        self.note_not_ready(nodes, limits, now);
+        self.note_unheard(nodes, agents, now);
+        let since = |noted: &BTreeMap<String, Instant>, at_least: Duration| -> BTreeSet<String> {
+            let is_long = |since: &Instant| now.duration_since(*since) >= at_least;
+            noted.iter().filter(|(_, since)| is_long(since)).map(|(name, _)| name.clone()).collect()
+        };
+        let is_braked = !matches!(self.brake, Brake::Off);
+        let mut lost = BTreeSet::new();
+        if !is_braked {
+            lost.extend(since(&self.not_ready, limits.lost_node));
+            lost.extend(self.gone.keys().cloned());
+        }
+        let silent = since(&self.unheard, limits.silent_agent);
+        let assessment = Assessment { lost, silent, not_ready_count: self.not_ready.len(), is_braked };
+        (assessment, self.next(limits, now))
+    }
+
+    /// When time alone will change what is assessed.
+    fn next(&self, limits: Limits, now: Instant) -> Option<Instant> {
+        let easing = match &self.brake {
+            Brake::Easing(since) => Some(since),
+            Brake::Off | Brake::On => None,
+        };
+        let lost = self.not_ready.values().chain(easing).map(|since| (since, limits.lost_node));
+        let silent = self.unheard.values().map(|since| (since, limits.silent_agent));
+        let forgotten = self.gone.values().map(|since| (since, GONE));
+        // What is so far ahead that no clock shows it never is.
+        let times = lost.chain(silent).chain(forgotten).filter_map(|(since, after)| since.checked_add(after));
+        times.filter(|at| *at > now).min()
     }
 
     /// Nodes that were there and are not any more.
-    fn gone(&mut self, nodes: &BTreeMap<&str, Node>, now: Instant) -> Vec<String> {
+    fn note_gone(&mut self, nodes: &BTreeMap<&str, Node>, now: Instant) {
         for name in self.known.iter().filter(|name| !nodes.contains_key(name.as_str())) {
             self.gone.entry(name.clone()).or_insert(now);
         }
         self.known = nodes.keys().map(|name| (*name).to_owned()).collect();
         self.gone.retain(|name, since| !nodes.contains_key(name.as_str()) && now.duration_since(*since) < GONE);
-        self.gone.keys().cloned().collect()
     }
 
-    /// Ready nodes whose agent has not been ready for too long. Of a node that is not Ready, it is no wonder.
-    fn silent<'a>(
+    /// Nodes that are not Ready, and whether they are too many.
+    fn note_not_ready(&mut self, nodes: &BTreeMap<&str, Node>, limits: Limits, now: Instant) {
+        let in_state = |state| nodes.iter().filter(move |(_, node)| node.state == state).map(|(name, _)| *name);
+        self.not_ready = noted(&self.not_ready, in_state(State::NotReady), now);
+        let not_ready = self.not_ready.len();
+        let settled = not_ready + in_state(State::Ready).count();
+        // Nodes that were deleted are not counted: that was somebody's will, and half a cluster may go at night.
+        #[expect(clippy::cast_precision_loss, reason = "no cluster has 2^53 nodes")]
+        let are_too_many = not_ready > 1 && not_ready as f64 > limits.lost_node_share * settled as f64;
+        self.brake = match self.brake {
+            _ if are_too_many => Brake::On,
+            Brake::On => Brake::Easing(now),
+            Brake::Easing(since) if now.duration_since(since) >= limits.lost_node => Brake::Off,
+            before => before,
+        };
+    }
+
+    /// Ready nodes whose agent is not ready. Of a node that is not Ready, it is no wonder.
+    fn note_unheard<'a>(
         &mut self,
         nodes: &BTreeMap<&str, Node>,
         agents: impl IntoIterator<Item = &'a Agent>,
-        limits: Limits,
         now: Instant,
-    ) -> BTreeSet<String> {
+    ) {
         let heard: BTreeSet<_> =
             agents.into_iter().filter(|agent| agent.is_ready).map(|agent| agent.node.as_str()).collect();
-        let unheard: BTreeMap<_, _> = nodes
-            .iter()
-            .filter(|(name, node)| node.state == State::Ready && node.has_agent && !heard.contains(*name))
-            .map(|(name, _)| ((*name).to_owned(), self.unheard.get(*name).copied().unwrap_or(now)))
-            .collect();
-        self.unheard = unheard;
-        let is_silent = |since: &Instant| now.duration_since(*since) >= limits.silent_agent;
-        self.unheard.iter().filter(|(_, since)| is_silent(since)).map(|(name, _)| name.clone()).collect()
+        let is_unheard = |(name, node): &(&&str, &Node)| {
+            node.state == State::Ready && node.has_agent && !heard.contains(**name)
+        };
+        self.unheard = noted(&self.unheard, nodes.iter().filter(is_unheard).map(|(name, _)| *name), now);
     }
+}
+
+/// Since when something is so of each of these, with what was noted before.
+fn noted<'a>(
+    before: &BTreeMap<String, Instant>,
+    names: impl Iterator<Item = &'a str>,
+    now: Instant,
+) -> BTreeMap<String, Instant> {
+    names.map(|name| (name.to_owned(), before.get(name).copied().unwrap_or(now))).collect()
 }
 
 impl Node {

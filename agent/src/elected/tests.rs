@@ -13,6 +13,8 @@ mod stopping;
 
 use api::{Api, Line};
 
+const LOST_NODE: Duration = Duration::from_secs(15);
+
 const SYSTEM: &str = "cofferdam-system";
 
 /// An agent that takes part.
@@ -26,7 +28,8 @@ struct Agent {
 impl Agent {
     fn start(api: &Api, pod: &str) -> Self {
         let (registry, line, stop) = (Registry::new(), Line::default(), Stop::new());
-        let options = Options { lost_node_share: 0.5, silent_agent: Duration::from_mins(1) };
+        let limits =
+            Limits { lost_node_share: 0.5, lost_node: LOST_NODE, silent_agent: Duration::from_mins(1) };
         let cluster = Cluster::new(api.client(&line), &registry).unwrap();
         let metrics = crate::metrics::Metrics::register(&registry, "digest", false).unwrap();
         let (events, sending) = Events::new(cluster.clone(), metrics.clone(), SYSTEM, pod);
@@ -35,7 +38,7 @@ impl Agent {
             cluster,
             Identity { pod: pod.to_owned(), namespace: SYSTEM.to_owned() },
             Arc::new(ArcSwap::from_pointee(Policy::built_in())),
-            options,
+            limits,
             Metrics::register(&registry, metrics.watches).unwrap(),
             events,
             stop.clone(),

@@ -1,9 +1,9 @@
 //! Watches nodes and agents, and tells what is wrong with them.
 
-use std::time::Duration;
+use std::future::pending;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, sleep_until};
 
 use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
@@ -13,9 +13,6 @@ use crate::watch::{Collected, Lookout};
 
 /// The pods of the agents, in Cofferdam's namespace.
 const AGENTS: &str = "app.kubernetes.io/name=cofferdam,app.kubernetes.io/component=agent";
-
-/// Time alone makes an agent silent.
-const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -37,17 +34,15 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
     lookout.watch("elected_agents", Resource::core("pods"), agents, move |seen, change| {
         seen.agents.take(change, |pod| (name(pod).to_owned(), Agent::read(pod))).is_some()
     });
-    let limits =
-        Limits { lost_node_share: context.options.lost_node_share, silent_agent: context.options.silent_agent };
     let mut memory = Memory::default();
-    let mut ticks = interval(LOOK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut next = None;
     loop {
         tokio::select! {
             goes_on = lookout.changed() => if !goes_on { return },
-            _ = ticks.tick() => {}
+            () = at(next) => {}
         }
-        let Some(assessment) = assess(&mut memory, &lookout.seen(), limits) else { continue };
+        let Some((assessment, again)) = assess(&mut memory, &lookout.seen(), context.limits) else { continue };
+        next = again;
         context.metrics.assessed(&assessment);
         tell.send_if_modified(|told| {
             let is_new = *told != assessment;
@@ -57,8 +52,16 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Assessment>) {
     }
 }
 
+/// Waits until then; for ever, where there is no such time.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
+}
+
 /// None before all was listed: half of it would make nodes look deleted, and agents missing.
-fn assess(memory: &mut Memory, seen: &Seen, limits: Limits) -> Option<Assessment> {
+fn assess(memory: &mut Memory, seen: &Seen, limits: Limits) -> Option<(Assessment, Option<Instant>)> {
     let (nodes, agents) = (seen.nodes.all()?, seen.agents.all()?);
     let nodes = nodes.iter().map(|(name, node)| (name.as_str(), *node)).collect();
     Some(memory.assess(&nodes, agents.values(), limits, Instant::now()))

@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-const LIMITS: Limits = Limits { lost_node_share: 0.5, silent_agent: Duration::from_mins(1) };
+const LIMITS: Limits =
+    Limits { lost_node_share: 0.5, lost_node: Duration::from_secs(15), silent_agent: Duration::from_mins(1) };
 
 /// `a+` is Ready, `a-` is not, `a.` is starting.
 fn nodes(text: &str) -> BTreeMap<&str, Node> {
@@ -47,17 +48,73 @@ fn b143_lost_is_who_is_not_ready_unless_too_many_are_at_once() {
         ("a- b- c. d. e.", "", true),
         ("", "", false),
     ] {
-        let assessment = Memory::default().assess(&nodes(text), &[], LIMITS, Instant::now());
-        assert_eq!((names(&assessment.lost).as_str(), assessment.is_braked), (lost, is_braked), "{text}");
-        assert_eq!(assessment.not_ready_count, text.matches('-').count(), "{text}");
+        let (mut memory, start) = (Memory::default(), Instant::now());
+        for (after, lost) in [(Duration::ZERO, ""), (LIMITS.lost_node, lost)] {
+            let (assessment, _) = memory.assess(&nodes(text), &[], LIMITS, start + after);
+            assert_eq!((names(&assessment.lost).as_str(), assessment.is_braked), (lost, is_braked), "{text}");
+            assert_eq!(assessment.not_ready_count, text.matches('-').count(), "{text}");
+        }
     }
+}
+
+/// What is lost after each of these steps, at so many seconds; `!` where the brake is on. And when to look again.
+fn story(steps: &[(u64, &str)]) -> Vec<(String, Option<u64>)> {
+    let (mut memory, start) = (Memory::default(), Instant::now());
+    let step = |(after, text): &(u64, &str)| {
+        let (assessment, next) =
+            memory.assess(&nodes(text), &agents(text), LIMITS, start + Duration::from_secs(*after));
+        let lost = if assessment.is_braked { "!".to_owned() } else { names(&assessment.lost) };
+        (lost, next.map(|next| next.duration_since(start).as_secs()))
+    };
+    steps.iter().map(step).collect()
+}
+
+fn is(lost: &str, next: impl Into<Option<u64>>) -> (String, Option<u64>) {
+    (lost.to_owned(), next.into())
+}
+
+#[test]
+fn b143_nodes_that_fall_silent_together_are_noticed_in_groups_and_none_is_lost() {
+    let told = story(&[
+        (0, "a+ b+ c+ d+ e+"),
+        (1, "a- b+ c+ d+ e+"),
+        (6, "a- b- c+ d+ e+"),
+        (11, "a- b- c- d+ e+"),
+        (16, "a- b- c- d- e+"),
+        (99, "a- b- c- d- e+"),
+    ]);
+    assert_eq!(told, [is("", None), is("", 16), is("", 16), is("!", 16), is("!", 21), is("!", None)]);
+}
+
+#[test]
+fn b143_nodes_that_come_back_one_by_one_are_waited_for() {
+    let told = story(&[
+        (0, "a+ b- c- d- e-"),
+        (60, "a+ b- c- d- e-"),
+        (61, "a+ b+ c+ d- e-"),
+        (66, "a+ b+ c- d- e-"),
+        (71, "a+ b+ c+ d- e-"),
+        (85, "a+ b+ c+ d+ e-"),
+        (86, "a+ b+ c+ d+ e-"),
+        (90, "a+ b+ c+ d+ e-"),
+    ]);
+    let on = [is("!", 15), is("!", None)];
+    let easing = [is("!", 76), is("!", 81), is("!", 86), is("!", 86)];
+    let off = [is("e", None), is("e", None)];
+    assert_eq!(told, [&on[..], &easing, &off].concat());
+}
+
+#[test]
+fn b143_a_node_that_was_ready_in_between_is_not_lost() {
+    let told = story(&[(0, "a- b+"), (14, "a+ b+"), (15, "a- b+"), (29, "a- b+"), (30, "a- b+")]);
+    assert_eq!(told, [is("", 15), is("", None), is("", 30), is("", 30), is("a", None)]);
 }
 
 #[test]
 fn b143_the_share_is_the_one_that_is_configured() {
     for (share, is_braked) in [(0.0, true), (0.39, true), (0.4, false), (1.0, false)] {
         let limits = Limits { lost_node_share: share, ..LIMITS };
-        let assessment = Memory::default().assess(&nodes("a+ b+ c+ d- e-"), &[], limits, Instant::now());
+        let (assessment, _) = Memory::default().assess(&nodes("a+ b+ c+ d- e-"), &[], limits, Instant::now());
         assert_eq!(assessment.is_braked, is_braked, "{share}");
     }
 }
@@ -67,7 +124,7 @@ fn b143_a_deleted_node_is_lost_for_a_while_trips_no_brake_and_is_not_counted() {
     let mut memory = Memory::default();
     let start = Instant::now();
     let mut lost = |text, after| {
-        let assessment = memory.assess(&nodes(text), &[], LIMITS, start + after);
+        let (assessment, _) = memory.assess(&nodes(text), &[], LIMITS, start + after);
         assert_eq!((assessment.is_braked, assessment.not_ready_count), (false, 0), "{text}");
         names(&assessment.lost)
     };
@@ -99,7 +156,7 @@ fn b143_an_agent_is_silent_after_a_minute_without_it_on_a_ready_node() {
         let mut memory = Memory::default();
         let mut last = Assessment::default();
         for (nodes_then, agents_then, after) in steps {
-            last = memory.assess(&nodes(nodes_then), &agents(agents_then), LIMITS, start + *after);
+            (last, _) = memory.assess(&nodes(nodes_then), &agents(agents_then), LIMITS, start + *after);
         }
         assert_eq!(names(&last.silent), silent, "{steps:?}");
     }
@@ -111,7 +168,7 @@ fn two_agents_on_a_node_are_heard_if_one_is() {
     let mut memory = Memory::default();
     let start = Instant::now();
     for after in [Duration::ZERO, LIMITS.silent_agent] {
-        assert!(memory.assess(&nodes("a+"), &pair, LIMITS, start + after).silent.is_empty());
+        assert!(memory.assess(&nodes("a+"), &pair, LIMITS, start + after).0.silent.is_empty());
     }
 }
 
@@ -121,7 +178,7 @@ fn no_agent_is_missed_where_none_runs() {
     let mut memory = Memory::default();
     let start = Instant::now();
     for after in [Duration::ZERO, LIMITS.silent_agent] {
-        assert!(memory.assess(&windows, &[], LIMITS, start + after).silent.is_empty());
+        assert!(memory.assess(&windows, &[], LIMITS, start + after).0.silent.is_empty());
     }
 }
 

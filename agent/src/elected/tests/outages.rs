@@ -12,7 +12,9 @@ async fn b143_the_sessions_of_a_lost_node_go_out_of_service_once() {
     sleep(Duration::from_mins(10)).await;
     assert_eq!(api.writes(), [""; 0], "nothing is wrong");
     set_node(&api, 2, "Unknown");
-    until("out of service", || !serves(&api, "there")).await;
+    until("seen", || agent.metric("lost_nodes") == 1).await;
+    let took = until("out of service", || !serves(&api, "there")).await;
+    assert!(took.abs_diff(LOST_NODE) < Duration::from_secs(1), "nothing else happens: {took:?}");
     until("marked", || reason(&api, "there") == "NodeLost").await;
     assert_eq!((serves(&api, "here"), reason(&api, "here").as_str()), (true, "Reachable"));
     assert_eq!(api.writes(), ["APPLY endpointslices/s-there", "PATCH pods/there"]);
@@ -74,7 +76,9 @@ async fn b143_where_too_many_nodes_seem_lost_nothing_is_done_and_that_is_told_on
     assert_eq!(api.writes().iter().map(|write| write.split('/').next().unwrap()).collect::<Vec<_>>(), ["POST events"]);
     assert_eq!(agent.metric("lost_nodes"), 2);
     set_node(&api, 2, "True");
-    until("out of service", || !serves(&api, "there")).await;
+    until("seen", || agent.metric("lost_nodes") == 1).await;
+    let took = until("out of service", || !serves(&api, "there")).await;
+    assert!(took.abs_diff(LOST_NODE) < Duration::from_secs(1), "nothing else happens: {took:?}");
     assert_eq!(agent.metric("lost_node_brake"), 0);
     agent.ends().await;
 }

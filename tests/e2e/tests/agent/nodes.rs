@@ -56,7 +56,8 @@ fn set_up() -> Scene {
         not_ready_after: Some(NOT_READY_AFTER),
     };
     let mut stage = Stage::set_up(&setup).unwrap();
-    stage.system(&["set", "env", "daemonset/cofferdam-agent", "COFFERDAM_AGENT_SILENT_AGENT=5s"]).unwrap();
+    let short = ["COFFERDAM_AGENT_SILENT_AGENT=5s", "COFFERDAM_AGENT_LOST_NODE=5s"];
+    stage.system(&[&["set", "env", "daemonset/cofferdam-agent"], &short[..]].concat()).unwrap();
     for (_, node) in &PLACES[1..] {
         add_node(&mut stage, node);
     }
@@ -108,7 +109,7 @@ fn a_node_that_falls_silent_is_out_of_service_until_it_is_back(scene: &Scene) {
 
     scene.stage.cluster.resume_node("node-2").unwrap();
     scene.works("two");
-    // What the brake kept from being done is done now.
+    // What the brake kept from being done is done a while later.
     scene.is_out_of_service("three");
     counts(&scene.stage, &elected, "lost_node_brake", "0");
     scene.stage.cluster.resume_node("node-3").unwrap();
