@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// Whether its sessions are out of service.
+    /// Whether its sessions go out of service, where that lasts.
     #[must_use]
     pub(crate) fn is_lost(self) -> bool {
         self == Self::NotReady

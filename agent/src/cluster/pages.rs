@@ -87,6 +87,13 @@ impl Pages<'_> {
         self
     }
 
+    /// Pages of one object, for whoever asks whether there is any.
+    #[must_use]
+    pub(crate) fn of_one(mut self) -> Self {
+        self.params.limit = Some(1);
+        self
+    }
+
     /// Pages so many times as large, up to a largest.
     #[must_use]
     pub(crate) fn larger(mut self, times: u32) -> Self {

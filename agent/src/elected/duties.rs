@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::Context;
 use super::nodes::Assessment;
-use crate::cluster::{self, Resource};
+use crate::cluster::{self, Class, Resource, Selection};
 
 mod network;
 mod nodes;
@@ -74,6 +74,33 @@ impl Context {
             self.troubles.failed(doing, &failed);
             Logged
         })
+    }
+
+    /// That object, if it is there.
+    async fn find(
+        &self,
+        doing: &'static str,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, Logged> {
+        match self.cluster.get(resource, namespace, name).await {
+            Err(failed) if failed.class == Class::NotFound => Ok(None),
+            found => self.told(doing, found).map(Some),
+        }
+    }
+
+    /// Whether a pod of that namespace has these labels.
+    async fn has_pods(&self, doing: &'static str, namespace: &str, labels: String) -> Result<bool, Logged> {
+        let pods = Resource::core("pods").metadata();
+        let selection = Selection { namespace: Some(namespace.to_owned()), labels, ..Selection::default() };
+        let mut pages = self.cluster.pages(&pods, &selection).of_one();
+        while let Some(page) = self.told(doing, pages.next().await)? {
+            if !page.items.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether it was written: where the write holds for one version of an object and that is not the newest, nothing is

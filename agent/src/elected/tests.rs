@@ -283,6 +283,28 @@ async fn a_namespace_has_its_network_policy_while_it_has_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_keeps_its_network_policy_while_it_has_a_session_that_is_not_seen() {
+    let api = cluster(1);
+    let has_policy = || api.get("networkpolicies", "team-a", "cofferdam-sessions").is_some();
+    add_namespace(&api, &json!({}));
+    add_session(&api, "abc", 1);
+    let agent = Agent::start(&api, "agent-1");
+    until("it is there", has_policy).await;
+    api.remove("endpointslices", "team-a", "s-abc");
+    api.remove("pods", "team-a", "abc");
+    sleep(Duration::from_mins(5)).await;
+    api.blind("pods");
+    add_session(&api, "new", 1);
+    sleep(Duration::from_mins(20)).await;
+    assert!(has_policy());
+    api.remove("pods", "team-a", "new");
+    // Another namespace's session is no reason.
+    api.put("pods", &json!({"metadata": {"name": "a", "namespace": "b", "labels": {"cofferdam.dev/session": "a"}}}));
+    until("it is gone", || !has_policy()).await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
     let api = cluster(2);
     for id in ["owned", "orphan", "elsewhere", "unlabelled", "nowhere", "nobodys", "stripped"] {

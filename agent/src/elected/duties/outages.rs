@@ -19,6 +19,7 @@ use crate::elected::nodes::Assessment;
 use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
 use crate::events::Tone;
 use crate::json;
+use crate::node::State;
 use crate::objects::{Kind, resource};
 use crate::report::time;
 
@@ -28,6 +29,7 @@ const ROUND: Duration = Duration::from_secs(10);
 /// After a round in which something failed; at most as long as a round.
 const RETRY: Duration = Duration::from_secs(1);
 
+const NODES: &str = "looking whether a node is lost";
 const SLICES: &str = "taking endpoints out of service";
 const PODS: &str = "marking the sessions of a node";
 
@@ -112,6 +114,7 @@ async fn round(
         is_fine &= look(context, &node, outage, memory, &holds).await.is_ok();
     }
     if is_fine {
+        context.troubles.over(NODES);
         context.troubles.over(SLICES);
         context.troubles.over(PODS);
     }
@@ -126,6 +129,9 @@ async fn look(
     memory: &mut Memory,
     holds: &impl Fn() -> bool,
 ) -> Result<(), Logged> {
+    if outage == Outage::Lost && !is_lost(context, node).await? {
+        return Ok(());
+    }
     // Slices before pods: none is judged by a pod as it was before the slice was written, since one that was written after it
     // was listed is refused for its version.
     let slices = slices(context, node, outage, holds).await;
@@ -147,6 +153,13 @@ async fn look(
         Outage::Silent => memory.marked.entry(node.to_owned()).or_default(),
     };
     mark(context, node, outage, pods, marked, holds).await.and(withdrawn)
+}
+
+/// Whether the node is lost by what the API server says now: where nodes cannot be watched, the last picture of them stays,
+/// and may be old.
+async fn is_lost(context: &Context, node: &str) -> Result<bool, Logged> {
+    let found = context.find(NODES, &Resource::core("nodes"), None, node).await?;
+    Ok(found.is_none_or(|node| State::of(&node).is_lost()))
 }
 
 /// The pods of a node with the label of a session. One that has lost it since is not among them: its slice stays in service

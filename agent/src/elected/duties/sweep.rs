@@ -123,12 +123,7 @@ impl Gone<'_> {
                 if let Some(is_gone) = self.sessions.get(&key) {
                     return Ok(*is_gone);
                 }
-                let (resource, labels) = (Resource::core("pods").metadata(), format!("{SESSION}={id}"));
-                let pods = Selection { namespace: Some(key.0.clone()), labels, ..Selection::default() };
-                let (mut pages, mut is_gone) = (context.cluster.pages(&resource, &pods), true);
-                while is_gone && let Some(page) = context.told(DOING, pages.next().await)? {
-                    is_gone = page.items.is_empty();
-                }
+                let is_gone = !context.has_pods(DOING, namespace, format!("{SESSION}={id}")).await?;
                 self.sessions.insert(key, is_gone);
                 Ok(is_gone)
             }
@@ -173,10 +168,8 @@ impl Gone<'_> {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Metadata>, Logged> {
-        match self.context.cluster.get(&Resource::core(resource).metadata(), namespace, name).await {
-            Err(failed) if failed.class == Class::NotFound => Ok(None),
-            found => Ok(Some(Metadata::read(&self.context.told(DOING, found)?))),
-        }
+        let found = self.context.find(DOING, &Resource::core(resource).metadata(), namespace, name).await?;
+        Ok(found.as_ref().map(Metadata::read))
     }
 }
 

@@ -33,6 +33,7 @@ struct State {
     history: Vec<(u64, &'static str, Key, Value)>,
     writes: Vec<String>,
     refused: Option<&'static str>,
+    unwatched: Option<&'static str>,
     held: Option<&'static str>,
     /// Writes that are held.
     waiting: usize,
@@ -109,6 +110,13 @@ impl Api {
         self.state().refused = plural;
     }
 
+    /// Neither watches nor lists of all namespaces are answered for that kind from now on, so that what is known of it gets old.
+    pub(super) fn blind(&self, plural: &'static str) {
+        let mut state = self.state();
+        state.unwatched = Some(plural);
+        state.changed.notify_waiters();
+    }
+
     /// Writes of that kind wait from now on, until they are released.
     pub(super) fn hold(&self, plural: &'static str) {
         self.state().held = Some(plural);
@@ -167,10 +175,13 @@ impl Api {
             if parts.method == Method::POST {
                 return self.write("POST", (plural.to_owned(), namespace, String::new()), &body, false);
             }
+            if namespace.is_empty() && self.state().unwatched == Some(plural) {
+                return failure(503, "ServiceUnavailable");
+            }
             if query.contains_key("watch") {
                 return self.watch(plural, &query, shown).await;
             }
-            let answer = self.state().list(plural, &query, shown);
+            let answer = self.state().list(plural, &namespace, &query, shown);
             let selects =
                 |text: &str| query.iter().any(|(key, value)| key.ends_with("Selector") && value.contains(text));
             let then = self.state().meanwhile.take_if(|(of, selector, _)| *of == plural && selects(selector));
@@ -262,6 +273,9 @@ impl Api {
         let notify = Arc::clone(&self.state().changed);
         loop {
             let changed = notify.notified();
+            if self.state().unwatched == Some(plural) {
+                return failure(503, "ServiceUnavailable");
+            }
             let events = self.state().since(from, plural, query, shown);
             if !events.is_empty() || timeout_at(end, changed).await.is_err() {
                 return Response::new(Body::from(events.into_bytes()));
@@ -292,7 +306,13 @@ impl State {
         self.changed.notify_waiters();
     }
 
-    fn list(&mut self, plural: &str, query: &BTreeMap<String, String>, shown: Shown) -> Response<Body> {
+    fn list(
+        &mut self,
+        plural: &str,
+        namespace: &str,
+        query: &BTreeMap<String, String>,
+        shown: Shown,
+    ) -> Response<Body> {
         let number = |name: &str| query.get(name).and_then(|number| number.parse::<usize>().ok());
         let (from, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
         if limit == usize::MAX {
@@ -302,6 +322,7 @@ impl State {
             .objects
             .iter()
             .filter(|(key, object)| key.0 == plural && selects(query, object))
+            .filter(|(key, _)| namespace.is_empty() || key.1 == namespace)
             .map(|(_, object)| shown(object))
             .skip(from);
         let items: Vec<_> = rest.by_ref().take(limit).collect();

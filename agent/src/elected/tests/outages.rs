@@ -84,6 +84,25 @@ async fn b143_where_too_many_nodes_seem_lost_nothing_is_done_and_that_is_told_on
 }
 
 #[tokio::test(start_paused = true)]
+async fn b143_nothing_is_taken_from_a_node_that_is_back_and_is_not_seen_to_be() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    set_node(&api, 2, "Unknown");
+    until("seen", || agent.metric("lost_nodes") == 1).await;
+    api.blind("nodes");
+    set_node(&api, 2, "True");
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(agent.metric("lost_nodes"), 1, "it sees the node");
+    assert_eq!((serves(&api, "there"), api.writes()), (true, vec![]));
+    // What it can ask for it goes by.
+    set_node(&api, 2, "Unknown");
+    until("out of service", || !serves(&api, "there")).await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
     let api = cluster(2);
     add_session(&api, "there", 2);

@@ -17,7 +17,7 @@ fn why_unseen((group, resource, verb): &Right) -> Option<&'static str> {
     match (group.as_str(), resource.as_str(), verb.as_str()) {
         ("coordination.k8s.io", "leases", "create") => Some("only if somebody deleted the Lease"),
         ("", "pods" | "nodes" | "services", "get") => {
-            Some("asked for by name only in doubt: whose a claim is, and before an orphan is swept")
+            Some("asked for by name only in doubt: whose a claim is, and before an orphan is swept or a node given up")
         }
         (_, "endpointslices" | "httproutes" | "networkpolicies", "create") => {
             Some("a server-side apply that creates needs it, and is logged as a patch")
