@@ -17,8 +17,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cofferdam_model::policy::Policy;
 use cofferdam_runtime::stop::Stop;
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::cluster::Cluster;
@@ -103,13 +103,15 @@ pub(crate) async fn run(
 
 /// Runs the duties whenever this agent leads. Never ends.
 async fn while_leading(context: &Context, mut is_leading: watch::Receiver<bool>) {
+    // A term does not begin with a look at the whole cluster that the one before had just taken.
+    let next_sweep = Mutex::new(Instant::now());
     // A closed channel means that the election is over, and everything with it.
     while is_leading.wait_for(|leads| *leads).await.is_ok() {
         context.metrics.leading();
         tokio::select! {
             biased;
             _ = is_leading.wait_for(|leads| !*leads) => {}
-            () = duties::all(context) => {}
+            () = duties::all(context, &next_sweep) => {}
         }
         context.metrics.not_leading();
     }

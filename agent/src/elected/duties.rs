@@ -5,8 +5,8 @@ use std::time::Duration;
 use cofferdam_runtime::panics;
 use kube::core::params::Preconditions;
 use serde_json::Value;
-use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, sleep};
 
 use super::Context;
 use super::nodes::Assessment;
@@ -23,14 +23,15 @@ const AFTER_A_PANIC: Duration = Duration::from_secs(5);
 /// So many writes at a time: after the loss of a node there are hundreds, and the API server has other clients.
 const WRITES: usize = 8;
 
-/// All duties, side by side. Never ends; dropping it stops them where they stand, but for writes that have begun.
-pub(super) async fn all(context: &Context) {
+/// All duties, side by side; a sweep not before `next_sweep`. Never ends; dropping it stops them where they stand, but for
+/// writes that have begun.
+pub(super) async fn all(context: &Context, next_sweep: &Mutex<Instant>) {
     let (tell, told) = watch::channel(Assessment::default());
     tokio::join!(
         again("nodes", || nodes::run(context, &tell)),
         again("outages", || outages::run(context, told.clone())),
         again("network", || network::run(context)),
-        again("sweep", || sweep::run(context)),
+        again("sweep", || sweep::run(context, next_sweep)),
     );
 }
 

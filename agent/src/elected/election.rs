@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Context;
-use super::lease::{self, Action, RENEW, Seen, TERM};
+use super::lease::{self, Action, LOOK, PATIENCE, RENEW, Seen, TERM};
 use crate::cluster::Failed;
 use cofferdam_model::keys::AGENT;
 
@@ -73,7 +73,7 @@ impl Candidate {
     async fn turn(&mut self) -> Duration {
         let sent = Instant::now();
         // Nothing may be waited for beyond the end of the term: that has to be noticed.
-        let limit = self.until.map_or(sent + RENEW, |until| until.min(sent + RENEW));
+        let limit = self.until.map_or(sent + PATIENCE, |until| until.min(sent + PATIENCE));
         let result = timeout_at(limit, self.hold()).await;
         match &result {
             Ok(Ok(_)) => self.context.troubles.over(DOING),
@@ -97,10 +97,10 @@ impl Candidate {
             tracing::info!(pod = self.context.identity.pod, leads, "the election changed what this agent does");
         }
         match (self.until, result) {
-            (Some(_), Ok(Ok(_))) => RENEW,
+            (Some(_), Ok(Ok(_))) => RENEW.saturating_sub(now.duration_since(sent)),
             (Some(until), _) => RETRY.min(until.duration_since(now)),
             // Not all at the same moment.
-            (None, _) => RENEW.mul_f64(0.8 + 0.4 * fastrand::f64()),
+            (None, _) => LOOK.mul_f64(0.8 + 0.4 * fastrand::f64()),
         }
     }
 

@@ -17,8 +17,14 @@ pub(super) const DURATION: Duration = Duration::from_secs(15);
 /// longer, and begin to count later.
 pub(super) const TERM: Duration = Duration::from_secs(10);
 
-/// How often the holder renews, and how often the others look.
-pub(super) const RENEW: Duration = Duration::from_secs(5);
+/// How often the holder renews, counted from when it sent the renewal before.
+pub(super) const RENEW: Duration = Duration::from_secs(2);
+
+/// How long a renewal may take. Two of them fit into a term: a holder whose writes take almost as long renews in time.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the others look.
+pub(super) const LOOK: Duration = Duration::from_secs(5);
 
 /// The Lease as it was seen, and since when it has been so.
 #[derive(Clone, Debug)]
@@ -165,6 +171,6 @@ mod tests {
 
     #[test]
     fn a_leader_gives_up_before_others_may_take_over() {
-        assert!(TERM < DURATION && RENEW < TERM);
+        assert!(TERM < DURATION && RENEW < PATIENCE && PATIENCE * 2 <= TERM);
     }
 }

@@ -165,9 +165,8 @@ impl Memory {
     ) {
         let heard: BTreeSet<_> =
             agents.into_iter().filter(|agent| agent.is_ready).map(|agent| agent.node.as_str()).collect();
-        let is_unheard = |(name, node): &(&&str, &Node)| {
-            node.state == State::Ready && node.has_agent && !heard.contains(**name)
-        };
+        let is_unheard =
+            |(name, node): &(&&str, &Node)| node.state == State::Ready && node.has_agent && !heard.contains(**name);
         self.unheard = noted(&self.unheard, nodes.iter().filter(is_unheard).map(|(name, _)| *name), now);
     }
 }

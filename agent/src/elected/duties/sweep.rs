@@ -6,7 +6,8 @@ use std::time::Duration;
 use cofferdam_model::is_object_name;
 use cofferdam_model::keys::{AGENT, MANAGED_BY, SESSION};
 use kube::core::params::Preconditions;
-use tokio::time::sleep;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Logged, What, Write};
 use crate::cluster::{Class, Resource, Selection};
@@ -14,22 +15,26 @@ use crate::elected::Context;
 use crate::elected::orphans::{Known, Metadata, Suspicion, suspicion};
 use crate::objects::{Kind, resource};
 
-/// Between two sweeps; the first is at once.
+/// Between two sweeps.
 const ROUND: Duration = Duration::from_mins(5);
 
-/// After one that failed.
+/// After one that failed, or was broken off.
 const RETRY: Duration = Duration::from_secs(30);
 
 const DOING: &str = "looking for objects that belong to nobody";
 
-/// Never ends.
-pub(super) async fn run(context: &Context) {
+/// Sweeps at `next` and from then on, and says there when the next sweep is due. Never ends.
+pub(super) async fn run(context: &Context, next: &Mutex<Instant>) {
+    let mut next = next.lock().await;
     loop {
+        sleep_until(*next).await;
+        // It may end half way, with the term.
+        *next = Instant::now() + RETRY;
         let is_fine = sweep(context).await.is_ok();
         if is_fine {
             context.troubles.over(DOING);
         }
-        sleep(if is_fine { ROUND } else { RETRY }).await;
+        *next = Instant::now() + if is_fine { ROUND } else { RETRY };
     }
 }
 

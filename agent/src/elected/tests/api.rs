@@ -13,7 +13,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::testing::{answer, failure};
 
@@ -34,6 +34,7 @@ struct State {
     writes: Vec<String>,
     refused: Option<&'static str>,
     unwatched: Option<&'static str>,
+    slow: Option<(&'static str, Duration)>,
     held: Option<&'static str>,
     /// Writes that are held.
     waiting: usize,
@@ -115,6 +116,11 @@ impl Api {
         let mut state = self.state();
         state.unwatched = Some(plural);
         state.changed.notify_waiters();
+    }
+
+    /// Writes of that kind take so long from now on.
+    pub(super) fn slow(&self, plural: &'static str, each: Duration) {
+        self.state().slow = Some((plural, each));
     }
 
     /// Writes of that kind wait from now on, until they are released.
@@ -207,8 +213,12 @@ impl Api {
         }
     }
 
-    /// Waits where writes of that kind are held.
+    /// Waits where writes of that kind are slow, or held.
     async fn let_through(&self, plural: &str) {
+        let slow = self.state().slow.filter(|(kind, _)| *kind == plural);
+        if let Some((_, each)) = slow {
+            sleep(each).await;
+        }
         let released = Arc::clone(&self.state().released);
         let released = released.notified();
         {

@@ -1,0 +1,82 @@
+//! What belongs to nobody.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
+    let api = cluster(2);
+    for id in ["owned", "orphan", "elsewhere", "unlabelled", "nowhere", "nobodys", "stripped"] {
+        add_session(&api, id, 1);
+    }
+    // What says no node, or none that could be, is judged by its owner; and an owner that could not be is none.
+    for (name, node, owner) in [("nowhere", "", "nowhere"), ("nobodys", "../pods", "../nodes/node-1")] {
+        let mut slice = api.get("endpointslices", "team-a", &format!("s-{name}")).unwrap();
+        slice["metadata"]["annotations"]["cofferdam.dev/node"] = json!(node);
+        slice["metadata"]["ownerReferences"][0]["name"] = json!(owner);
+        api.put("endpointslices", &slice);
+    }
+    let mut slice = api.get("endpointslices", "team-a", "s-stripped").unwrap();
+    slice["metadata"]["ownerReferences"] = json!([]);
+    api.put("endpointslices", &slice);
+    api.remove("pods", "team-a", "nobodys");
+    api.remove("pods", "team-a", "stripped");
+    // A pod of the same name is not the same pod.
+    let renewed = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut pod = api.get("pods", "team-a", name).unwrap();
+        change(&mut pod);
+        api.put("pods", &pod);
+    };
+    renewed("orphan", &|pod| pod["metadata"]["uid"] = json!("another"));
+    renewed("unlabelled", &|pod| pod["metadata"]["labels"] = json!({}));
+    let mut slice = api.get("endpointslices", "team-a", "s-elsewhere").unwrap();
+    slice["metadata"]["annotations"]["cofferdam.dev/node"] = json!("node-9");
+    api.put("endpointslices", &slice);
+    // Two objects of one pod: it is asked for once, and both are judged.
+    let mut service = api.get("endpointslices", "team-a", "s-unlabelled").unwrap();
+    service["metadata"]["uid"] = Value::Null;
+    api.put("services", &service);
+    let foreign = json!({"metadata": {"name": "theirs", "namespace": "team-a", "labels": {}}});
+    api.put("services", &foreign);
+    let agent = Agent::start(&api, "agent-1");
+    until("swept", || agent.metric("swept_objects_total{resource=\"endpointslices\"}") == 4).await;
+    for (name, is_there) in [
+        ("s-owned", true),
+        ("s-orphan", false),
+        ("s-elsewhere", false),
+        ("s-unlabelled", true),
+        ("s-nowhere", true),
+        ("s-nobodys", false),
+        ("s-stripped", false),
+    ] {
+        assert_eq!(api.get("endpointslices", "team-a", name).is_some(), is_there, "{name}");
+    }
+    for name in ["theirs", "s-unlabelled"] {
+        assert!(api.get("services", "team-a", name).is_some(), "{name}");
+    }
+    sleep(Duration::from_mins(20)).await;
+    assert_eq!(api.writes().len(), 4);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_term_does_not_begin_with_another_sweep() {
+    let api = cluster(1);
+    let agent = Agent::start(&api, "agent-1");
+    let orphan = |id: &str| {
+        add_session(&api, id, 1);
+        api.remove("pods", "team-a", id);
+    };
+    orphan("first");
+    let is_swept = |id: &str| api.get("endpointslices", "team-a", &format!("s-{id}")).is_none();
+    until("the first term begins with one", || is_swept("first")).await;
+    let swept = Instant::now();
+    orphan("second");
+    let mut lease = api.get("leases", SYSTEM, "cofferdam-agent").unwrap();
+    lease["spec"]["holderIdentity"] = json!("thief");
+    api.put("leases", &lease);
+    until("it gives up", || !agent.leads()).await;
+    until("it leads again", || agent.leads()).await;
+    until("it is time", || is_swept("second")).await;
+    assert!(swept.elapsed() >= Duration::from_mins(4), "{:?}", swept.elapsed());
+    agent.ends().await;
+}
