@@ -41,11 +41,10 @@ pub(super) async fn run(context: &Context, next: &Mutex<Instant>) {
 /// Looks at everything once. What fails for one kind or one object keeps no other from being swept.
 async fn sweep(context: &Context) -> Result<(), Logged> {
     let known = known(context).await?;
-    let mut gone = Gone { context, pods: BTreeMap::new(), sessions: BTreeMap::new(), nodes: BTreeMap::new() };
     let mut result = Ok(());
     for kind in Kind::ALL {
         for version in kind.versions() {
-            match sweep_version(context, kind, version, &known, &mut gone).await {
+            match sweep_version(context, kind, version, &known).await {
                 Ok(true) => break,
                 Ok(false) => {}
                 Err(Logged) => result = Err(Logged),
@@ -56,13 +55,8 @@ async fn sweep(context: &Context) -> Result<(), Logged> {
 }
 
 /// Looks at all our objects of one kind, in that version of it, and keeps none: false where there is no such kind.
-async fn sweep_version(
-    context: &Context,
-    kind: Kind,
-    version: &str,
-    known: &Known,
-    gone: &mut Gone<'_>,
-) -> Result<bool, Logged> {
+async fn sweep_version(context: &Context, kind: Kind, version: &str, known: &Known) -> Result<bool, Logged> {
+    let mut gone = Gone { context, pods: BTreeMap::new(), sessions: BTreeMap::new(), nodes: BTreeMap::new() };
     let resource = resource(kind, version).metadata();
     let ours = Selection { labels: format!("{MANAGED_BY}={AGENT}"), ..Selection::default() };
     let (mut pages, mut result) = (context.cluster.pages(&resource, &ours), Ok(true));
@@ -105,8 +99,9 @@ async fn known(context: &Context) -> Result<Known, Logged> {
     Ok(known)
 }
 
-/// What was asked for, each once in a sweep: nothing is deleted on the strength of a list of everything, which is older
-/// than the object may be.
+/// What was asked for while one list was read, each once: nothing is deleted on the strength of a list of everything, which
+/// is older than the object may be. Nor of an answer that is older than the list: by then there may be another pod of that
+/// name, with objects of its own.
 struct Gone<'a> {
     context: &'a Context,
     /// The uid of the pod of that namespace and name, if it is there.

@@ -59,6 +59,29 @@ async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn b111_what_is_made_anew_during_a_sweep_is_not_swept_with_what_was_there_before() {
+    let api = cluster(1);
+    add_session(&api, "again", 1);
+    // Of a pod of that name that is gone a Service is left, and nothing else.
+    let mut service = api.get("endpointslices", "team-a", "s-again").unwrap();
+    service["metadata"]["uid"] = Value::Null;
+    service["metadata"]["ownerReferences"][0]["uid"] = json!("uid-of-before");
+    api.put("services", &service);
+    api.remove("endpointslices", "team-a", "s-again");
+    api.remove("pods", "team-a", "again");
+    api.hold("services");
+    let agent = Agent::start(&api, "agent-1");
+    until("its owner has been asked for", || api.waiting() == 1).await;
+    add_session(&api, "again", 1);
+    api.release();
+    until("swept", || agent.metric("swept_objects_total{resource=\"services\"}") == 1).await;
+    sleep(Duration::from_mins(4)).await;
+    assert!(serves(&api, "again"));
+    assert_eq!(api.writes(), ["DELETE services/s-again"]);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_term_does_not_begin_with_another_sweep() {
     let api = cluster(1);
     let agent = Agent::start(&api, "agent-1");
