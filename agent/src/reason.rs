@@ -103,7 +103,7 @@ macro_rules! reasons {
 reasons! {
     /// The pod is not what the webhook would have made of it; the message lists every field.
     SlippedThrough: "SlippedThrough" False [Hardened]
-    "Whether the webhook was bypassed: its configuration, the namespace's label, a label that was added to a living pod. Delete the pod and create it again."
+    "Whether the pod is older than its namespace's label or the policy in force, or the webhook was bypassed. Delete the pod and create it again."
 
     /// The pod slipped through unhardened, so nothing of it is published.
     NotHardened: "NotHardened" False [PortsReachable RouteProgrammed RouteReachable]
