@@ -16,11 +16,15 @@ pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
     let mark: Value = serde_json::from_str(metadata(pod, "annotations", keys::HARDENED)).unwrap_or_default();
     if mark.is_null() {
         let why = if session.is_empty() {
-            "its namespace does not enforce sessions, and it does not carry the label cofferdam.dev/session"
+            "it is no session, or was made before its namespace was labelled or while the webhook was not asked"
         } else {
             "it carries a session's label, but the webhook was not asked when it was created"
         };
-        return writeln!(out, "Pod {name} was not hardened: {why}.");
+        return writeln!(
+            out,
+            "Pod {name} was not hardened: {why}; its condition {}, if it has one, says more.",
+            keys::IS_HARDENED
+        );
     }
     let word = |key: &str| plain(mark[key].as_str().unwrap_or("?"));
     writeln!(out, "Pod {name} is session {}.", plain(session))?;
@@ -43,7 +47,7 @@ pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
     }
     match record.more {
         0 => Ok(()),
-        more => writeln!(out, "\nand {more} more, which the audit log of the cluster has in full."),
+        more => writeln!(out, "\nand {more} more, for which the annotation has no room."),
     }
 }
 

@@ -54,9 +54,12 @@ fn explain_says_which_rule_changed_what_and_why() {
 fn explain_says_why_a_pod_was_not_hardened() {
     let plain = json!({ "metadata": { "name": "x" } });
     let slipped = json!({ "metadata": { "name": "x", "labels": { "cofferdam.dev/session": "x" } } });
-    for (pod, words) in [(plain, "does not enforce"), (slipped, "was not asked")] {
+    for (pod, words) in
+        [(plain, "it is no session, or was made before its namespace was labelled"), (slipped, "was not asked")]
+    {
         let (run, _) = plugin(&["explain", "x"], &pod);
         assert!(run.code == 0 && run.out.contains(words), "{}", run.out);
+        assert!(run.out.contains("condition cofferdam.dev/Hardened, if it has one,"), "{}", run.out);
     }
 }
 
