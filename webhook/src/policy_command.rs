@@ -19,7 +19,7 @@ pub(crate) struct PolicyArgs {
 /// What can be done with a policy.
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
-    /// Read a policy file and say what is wrong with it, with file, line and key.
+    /// Read a policy file and say what is wrong with it, with file, line and key, or what to look at.
     Check(FileArgs),
     /// Write a policy with every key, those that the file leaves out included.
     Show(FileArgs),
@@ -78,6 +78,13 @@ pub(crate) fn run(arguments: PolicyArgs, out: &mut impl Write) -> Result<(), Pol
             let policy = file.load()?;
             let profiles: Vec<&str> = policy.profile_names().collect();
             writeln!(out, "The policy {} is right. Profiles: {}.", policy.digest(), profiles.join(", "))?;
+            if policy.lacks_data_plane() {
+                writeln!(
+                    out,
+                    "note: network.dataPlaneNamespaces is empty: where network policies are enforced, the gateway reaches no \
+                     session"
+                )?;
+            }
         }
         PolicyCommand::Show(file) => out.write_all(file.load()?.show().as_bytes())?,
         PolicyCommand::Params(ParamsArgs { policy, name, namespace }) => {

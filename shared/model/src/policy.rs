@@ -167,6 +167,14 @@ impl Policy {
         &self.network
     }
 
+    /// Whether sessions get addresses, and the network policy that agents keep lets no gateway in, since no namespace of a
+    /// data plane is named.
+    #[must_use]
+    pub fn lacks_data_plane(&self) -> bool {
+        let network = &self.network;
+        self.routing.is_on() && network.mode == NetworkMode::Managed && network.data_plane_namespaces.is_empty()
+    }
+
     /// How long a finished pod is kept, in seconds.
     #[must_use]
     pub fn finished_grace_seconds(&self) -> u32 {

@@ -17,6 +17,21 @@ fn a_policy_is_checked_with_file_line_key_and_what_was_meant() {
 }
 
 #[test]
+fn a_check_notes_that_the_gateway_reaches_no_session() {
+    let on = "profiles: {default: {}}\nrouting: {baseDomain: sessions.example.com}\n";
+    for (policy, is_noted) in [
+        (on.to_owned(), true),
+        (format!("{on}network: {{dataPlaneNamespaces: [edge]}}\n"), false),
+        (format!("{on}network: {{mode: manual}}\n"), false),
+        ("profiles: {default: {}}\n".to_owned(), false),
+    ] {
+        let checked = run(&["policy", "check", "-"], &policy);
+        assert_eq!(checked.code, 0, "{policy}: {}", checked.notes);
+        assert_eq!(checked.out.contains("note: network.dataPlaneNamespaces is empty"), is_noted, "{policy}");
+    }
+}
+
+#[test]
 fn a_policy_on_standard_input_is_taken_as_one_in_a_file() {
     const POLICY: &str = "profiles: {default: {lifetime: {deadlineSeconds: 60}}}\n";
     let file = tempfile::NamedTempFile::new().unwrap();

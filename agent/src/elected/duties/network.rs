@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cofferdam_model::keys::{NETWORK_POLICY, SESSION, SESSIONS};
-use cofferdam_model::policy::{NetworkMode, Policy};
+use cofferdam_model::policy::Policy;
 use futures_util::{StreamExt, stream};
 use kube::core::params::Preconditions;
 use serde_json::Value;
@@ -117,9 +117,7 @@ async fn take_one(context: &Context, step: Step) -> Result<(), Logged> {
 
 /// A line in the log when it begins to matter that no data plane is named. Whether it matters now.
 fn tell_data_plane(policy: &Policy, before: bool) -> bool {
-    let network = policy.network();
-    let misses =
-        policy.routing().is_on() && network.mode == NetworkMode::Managed && network.data_plane_namespaces.is_empty();
+    let misses = policy.lacks_data_plane();
     if misses && !before {
         tracing::warn!(
             "routing is on and network.dataPlaneNamespaces is empty: where network policies are enforced, the gateway does not \
