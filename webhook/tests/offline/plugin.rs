@@ -51,6 +51,14 @@ fn explain_says_which_rule_changed_what_and_why() {
 }
 
 #[test]
+fn explain_counts_what_the_annotation_has_no_room_for() {
+    let mut pod = hardened();
+    pod["metadata"]["annotations"]["cofferdam.dev/changes"] = json!(r#"[{"more":3}]"#);
+    let (run, _) = plugin(&["explain", "web"], &pod);
+    assert!(run.out.ends_with("and 3 more, for which the annotation has no room.\n"), "{}", run.out);
+}
+
+#[test]
 fn explain_says_why_a_pod_was_not_hardened() {
     let plain = json!({ "metadata": { "name": "x" } });
     let slipped = json!({ "metadata": { "name": "x", "labels": { "cofferdam.dev/session": "x" } } });
