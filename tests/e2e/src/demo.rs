@@ -121,6 +121,7 @@ fn on_current(arguments: &Arguments, image: &str) -> Result<()> {
     let server = kubectl.run(["config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}"])?;
     println!("This installs Cofferdam on the cluster of context {BOLD}{}{BOLD:#} ({server}),", context.trim());
     println!("creates two pods in the namespace {SESSIONS}, has a third refused, and takes all of it away again.");
+    println!("An API server of 1.34 then refuses all sessions of a later installation until it is restarted.");
     let present =
         kubectl.ask(["get", "namespace", install::SYSTEM, SESSIONS, "--ignore-not-found", "--output=name"], "")?;
     ensure!(present.success, "the cluster does not answer: {}", present.stderr.trim());
