@@ -51,7 +51,7 @@ pub const ALL: &[Addon] = &[
 ];
 
 /// How long an add-on may take until it is ready, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Something that can be installed on a cluster.
 #[derive(Debug, Clone, Copy)]

@@ -36,7 +36,7 @@ patches:
 ";
 
 /// How long a part of the installation may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The folder of one overlay of the manifests.
 #[must_use]

@@ -11,7 +11,7 @@ use crate::kubectl::{Answer, Kubectl};
 use crate::wait::until;
 
 /// How long something that a kubelet does may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// How a namespace takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ pub struct Workload {
 }
 
 /// How long one may take to stop or to start, on a busy machine.
-const PATIENCE: &str = "--timeout=120s";
+const PATIENCE: &str = "--timeout=300s";
 
 impl Cluster {
     /// Stops a workload of an add-on and returns once its pods are gone. Blocks.
