@@ -25,6 +25,9 @@ const WAITING: usize = 2048;
 /// since it has more to do then than to take events.
 const SENT_AT_ONCE: usize = 4;
 
+/// Bytes of the longest name of an object.
+const LONGEST_NAME: usize = 253;
+
 /// Bytes of the longest note that Kubernetes takes.
 const LONGEST_NOTE: usize = 1024;
 
@@ -90,7 +93,7 @@ impl Events {
         let event = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"namespace": namespace, "name": format!("{pod}.{:x}", now.as_nanosecond())},
+            "metadata": {"namespace": namespace, "name": name(pod, now)},
             "eventTime": format!("{time:.6}"),
             "reportingController": keys::AGENT,
             "reportingInstance": &*self.pod,
@@ -139,6 +142,13 @@ impl Drop for Waiting {
     }
 }
 
+/// The name of an Event about that pod, of the length that Kubernetes takes, however long the pod's is.
+fn name(pod: &str, now: Timestamp) -> String {
+    let suffix = format!(".{:x}", now.as_nanosecond());
+    let begin = pod.get(..LONGEST_NAME - suffix.len()).unwrap_or(pod).trim_end_matches(['-', '.']);
+    format!("{begin}{suffix}")
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
@@ -152,6 +162,14 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
+
+    #[test]
+    fn an_event_has_a_name_that_kubernetes_takes_however_long_the_pods_is() {
+        for pod in ["a".to_owned(), "a".repeat(253), format!("{}.{}", "a".repeat(235), "b".repeat(17))] {
+            let name = name(&pod, Timestamp::now());
+            assert!(cofferdam_model::is_object_name(&name), "{name}");
+        }
+    }
     use crate::desired::testing::session;
     use crate::testing::answer;
 

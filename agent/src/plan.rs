@@ -148,7 +148,7 @@ fn has_stolen_port(service: &Value, live: &Value) -> bool {
 }
 
 /// Whether this pod owns an object, and no other does.
-fn is_owned(object: &Value, uid: &str) -> bool {
+pub(crate) fn is_owned(object: &Value, uid: &str) -> bool {
     let mut pods = owning_pods(object).peekable();
     pods.peek().is_some() && pods.all(|pod| pod["uid"] == uid)
 }

@@ -42,6 +42,8 @@ pub(crate) struct Seen {
     pub session: Session,
     /// Who makes pods like it: its controller's uid, or its namespace.
     pub owner: String,
+    /// Whether its profile, by the policy that it was judged by, says that such a pod is deleted where it slipped through.
+    pub is_unwelcome: bool,
     /// The version of the pod that this is about.
     pub resource_version: u64,
     /// How far its start or end is.

@@ -167,12 +167,12 @@ impl Work {
             tokio::select! {
                 biased;
                 () = self.crew.stop.draining() => return,
-                // Before its turn, so that nothing is done that has changed by then.
-                () = self.wake.notified() => {}
+                // First, so that no turn is left idle; what has changed by then is seen before anything is done.
                 turn = granted(&mut place) => {
                     place = None;
                     Box::pin(self.act(turn, queue)).await;
                 }
+                () = self.wake.notified() => {}
                 () = until(next) => {}
             }
         }

@@ -1,6 +1,6 @@
 //! From the pod that the API server sends to what is kept of it. A field that is not what it should be counts as missing.
 
-use cofferdam_model::policy::{LONGEST_FINISHED_GRACE_SECONDS, Policy};
+use cofferdam_model::policy::{LONGEST_FINISHED_GRACE_SECONDS, Policy, SlippedThrough};
 use cofferdam_model::ports::Ports;
 use cofferdam_model::session::SessionId;
 use cofferdam_model::{audit, keys};
@@ -50,7 +50,14 @@ impl Seen {
             told,
         };
         let owner = controller.map_or_else(|| namespace(pod), |controller| text(&controller["uid"]));
-        Some(Self { owner: owner.to_owned(), resource_version: json::version(pod), progress: progress(pod), session })
+        let profile = policy.profile(&session.profile).or_else(|| policy.profile(keys::DEFAULT_PROFILE));
+        Some(Self {
+            owner: owner.to_owned(),
+            is_unwelcome: profile.is_some_and(|profile| profile.slipped_through == SlippedThrough::Delete),
+            resource_version: json::version(pod),
+            progress: progress(pod),
+            session,
+        })
     }
 }
 

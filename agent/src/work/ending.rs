@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use cofferdam_model::keys;
-use cofferdam_model::policy::{Policy, SlippedThrough};
+use cofferdam_model::policy::Policy;
 
 use super::Crew;
 use crate::backoff::Backoff;
@@ -155,9 +154,8 @@ fn because(seen: &Seen, policy: &Policy, now: i64) -> Option<Because> {
     if due(seen, policy).is_some_and(|due| due <= now) {
         return Some(Because::Finished);
     }
-    let profile = policy.profile(&session.profile).or_else(|| policy.profile(keys::DEFAULT_PROFILE))?;
-    let is_unwelcome = session.phase.is_live() && !session.findings.is_empty();
-    (is_unwelcome && profile.slipped_through == SlippedThrough::Delete).then_some(Because::SlippedThrough)
+    let has_slipped_through = session.phase.is_live() && !session.findings.is_empty();
+    (has_slipped_through && seen.is_unwelcome).then_some(Because::SlippedThrough)
 }
 
 /// When a finished pod is to be deleted, in seconds since 1970. Never one that a controller owns, which wants to count it,
@@ -174,10 +172,19 @@ fn due(seen: &Seen, policy: &Policy) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_model::keys;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::session::Membership;
+
+    #[test]
+    fn whether_a_pod_that_slipped_through_is_deleted_is_said_by_the_policy_that_found_it() {
+        let delete = Policy::parse("policy.yaml", "profiles: {default: {slippedThrough: delete}}").unwrap();
+        let pod = seen(|pod| *pod = json!({"metadata": {"namespace": "n", "name": "p"}}));
+        assert_ne!(pod.session.findings, []);
+        assert_eq!(because(&pod, &delete, 0), None, "it was judged by one that keeps it");
+    }
 
     fn seen(change: impl FnOnce(&mut Value)) -> Seen {
         let mut pod = json!({"metadata": {"namespace": "n", "name": "p", "annotations": {}}, "status": {
@@ -221,8 +228,13 @@ mod tests {
     async fn a_deletion_that_fails_takes_no_more_room_than_one_that_does_not() {
         let api = crate::work::testing::Api::default();
         let crew = api.crew();
-        let policy = Policy::parse("policy.yaml", "profiles: {default: {slippedThrough: delete}}").unwrap();
-        let bare = |name: &str| seen(|pod| *pod = json!({"metadata": {"namespace": "n", "name": name, "uid": name}}));
+        let strict = Policy::parse("policy.yaml", "profiles: {default: {slippedThrough: delete}}").unwrap();
+        let bare = |name: &str| {
+            let pod = json!({"metadata": {"namespace": "n", "name": name, "uid": name}});
+            Seen::read(&pod, Membership::Enforced, &strict).unwrap()
+        };
+        // Another holds by now: what is done is what the one said that found something.
+        let policy = Policy::built_in();
         let now = Now::read();
         let mut all: Vec<(Ending, Seen)> = ["a", "b", "c", "d", "e"].map(|name| (Ending::default(), bare(name))).into();
         for (ending, seen) in &mut all {

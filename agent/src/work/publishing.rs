@@ -13,13 +13,14 @@ use super::pace::Pace;
 use super::secret;
 use super::stages::Stages;
 use crate::backoff::Backoff;
-use crate::cluster::{Class, Failed};
+use crate::cluster::Failed;
 use crate::desired::{Proof, Wanted, desired, proof_of};
+use crate::events::Tone;
 use crate::ground::Ground;
 use crate::json::parsed;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
-use crate::plan::{Plan, has_any, has_claim, while_lost, without_layer};
+use crate::plan::{Plan, has_any, has_claim, is_owned, while_lost, without_layer};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::world::Snapshot;
@@ -33,10 +34,10 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(400);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// After so long without success, what passes by itself is told as well.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Who waits for an id that another pod has asks again after so long, and ever later. On the same node, the end of its holder
-/// wakes it.
+/// Who waits for an id that another pod has asks again after so long, and then somewhat later. On the same node it does once
+/// the id is free.
 const SHORTEST_WAIT: Duration = Duration::from_secs(4);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// Why ports wait.
 const PORTS_CHANGE: &str = "the ports that the session asks for change again and again";
@@ -53,16 +54,17 @@ pub(super) struct Publisher {
     hindrance: Option<Hindrance>,
     backoff: Backoff,
     failing_since: Option<Instant>,
-    /// What was refused, or had no effect, and would again: it is left alone until then, whatever wakes us.
-    refused: HashSet<Slot>,
-    not_before: Option<Instant>,
+    /// How long what fails now is left alone.
+    pause: Duration,
+    /// What was refused, or had no effect, and would again: each is left alone until then, whatever wakes us.
+    resting: HashMap<Slot, Instant>,
     /// Who has our id, and how often that was found out.
     holder: Option<Holder>,
     waits: Backoff,
     /// What was deleted: the watch may be behind.
     deleted: HashSet<String>,
     is_published: bool,
-    /// Whether this agent has made the Service, and has told so, which it does when all the rest is made too.
+    /// Whether this agent has made the Service, and has told so, which it does once all the rest is there too.
     has_claimed: bool,
     was_told: bool,
 }
@@ -71,29 +73,30 @@ pub(super) struct Publisher {
 #[derive(Debug)]
 pub(super) struct Task {
     plan: Plan,
-    /// What came of the rest, which is not to be done now.
-    rest: Attempt,
-    aim: Aim,
-}
-
-/// What becomes of a session whose objects are as they are wanted.
-#[derive(Debug)]
-struct Aim {
     /// The version that routes are written at.
     version: String,
-    /// How many routes it has.
-    routes: usize,
-    is_published: bool,
-    /// When more of its ports are published.
-    more_at: Option<Instant>,
+}
+
+/// What of a plan can be done now.
+#[derive(Debug)]
+struct Due {
+    plan: Plan,
+    /// What comes of the rest.
+    rest: Attempt,
+    /// When the first of that can be tried again.
+    next: Option<Instant>,
 }
 
 /// The pod that has the id of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Holder {
     name: String,
-    /// Its uid, if it is on this node.
+    /// Its uid, if its end is seen on this node.
     uid: Option<String>,
+    /// The uid of its Service, if that was made on this node.
+    service: Option<String>,
+    /// Whether that Service was seen, so that its end will be.
+    is_seen: bool,
 }
 
 /// Our last write of an object.
@@ -144,8 +147,8 @@ impl Default for Publisher {
             hindrance: None,
             backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
             failing_since: None,
-            refused: HashSet::new(),
-            not_before: None,
+            pause: Duration::ZERO,
+            resting: HashMap::new(),
             holder: None,
             waits: Backoff::new(SHORTEST_WAIT, LONGEST_WAIT),
             deleted: HashSet::new(),
@@ -204,70 +207,81 @@ impl Publisher {
             // Routes may be left from before.
             Layer::Off | Layer::Ingress { .. } => snapshot.route_version.as_deref().unwrap_or("v1"),
         };
-        let aim = Aim {
-            version: version.to_owned(),
-            routes: wanted.iter().filter(|wanted| wanted.kind.is_route()).count(),
-            is_published: if is_all { !wanted.is_empty() } else { self.is_published && session.is_publishable() },
-            more_at,
-        };
-        let (plan, rest) = self.due(crew, session, &judged, &wanted);
+        let Due { plan, rest, mut next } = self.due(crew, session, &judged, &wanted);
         if plan != Plan::default() {
-            return (Some(Task { plan, rest, aim }), None);
+            return (Some(Task { plan, version: version.to_owned() }), None);
         }
-        let next = self.conclude(session, rest, &aim);
-        if self.is_published && self.hindrance.is_none() {
-            stages.published(&crew.metrics);
+        let mut attempt = rest;
+        if let Some(due) = more_at {
+            attempt = attempt.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
+            next = next.into_iter().chain([due]).min();
         }
+        self.is_published = match attempt {
+            Attempt::Done if is_all => !wanted.is_empty(),
+            Attempt::Done => self.is_published && session.is_publishable(),
+            // As it was: all that is there is as it was.
+            Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
+            Attempt::Hindered(..) | Attempt::Taken(_) | Attempt::Failed(..) => false,
+        };
+        if attempt == Attempt::Done {
+            self.succeeded();
+            if self.is_published {
+                stages.published(&crew.metrics);
+                self.tell(crew, session, &wanted);
+            }
+        }
+        self.conclude(session, attempt);
         (None, next)
     }
 
     /// Does it.
     pub(super) async fn carry_out(&mut self, crew: &Crew, session: &Session, task: Task) {
-        let Task { plan, rest, aim } = task;
-        let attempt = rest.or(self.make_so(crew, session, plan, &aim).await);
-        self.conclude(session, attempt, &aim);
+        self.pause = self.backoff.failed();
+        let attempt = self.make_so(crew, session, task).await;
+        match attempt {
+            // What has become of the session the next look says.
+            Attempt::Done => self.succeeded(),
+            Attempt::Failed(..) => self.conclude(session, attempt),
+            _ => {
+                self.succeeded();
+                self.conclude(session, attempt);
+            }
+        }
     }
 
-    /// Takes down what came of an attempt; gives when to try again.
-    fn conclude(&mut self, session: &Session, mut attempt: Attempt, aim: &Aim) -> Option<Instant> {
-        if let Some(due) = aim.more_at {
-            attempt = attempt.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
-        }
-        self.is_published = match attempt {
-            Attempt::Done => aim.is_published,
-            // As it was: all that is there is as it was.
-            Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
-            Attempt::Hindered(..) | Attempt::Taken(_) | Attempt::Failed(..) => false,
-        };
-        if !matches!(attempt, Attempt::Failed(..) | Attempt::Resting(_)) {
-            self.backoff.over();
-            self.failing_since = None;
-        }
+    /// Nothing fails any more.
+    fn succeeded(&mut self) {
+        self.backoff.over();
+        self.failing_since = None;
+    }
+
+    /// Takes down what came of an attempt.
+    fn conclude(&mut self, session: &Session, attempt: Attempt) {
         if !matches!(attempt, Attempt::Taken(_) | Attempt::Resting(_)) {
             self.holder = None;
             self.waits.over();
         }
-        let moment = match attempt {
-            Attempt::Done => {
-                self.hindrance = None;
-                return None;
-            }
-            Attempt::Resting(moment) => return Some(moment),
-            Attempt::Hindered(hindrance, moment) => {
-                self.hindrance = Some(hindrance);
-                moment
-            }
+        match attempt {
+            Attempt::Done => self.hindrance = None,
+            Attempt::Resting(_) => {}
+            Attempt::Hindered(hindrance, _) => self.hindrance = Some(hindrance),
             Attempt::Taken(holder) => {
                 self.hindrance = Some(Hindrance::HostTaken { pod: holder.name.clone() });
                 self.holder = Some(holder);
-                Instant::now() + self.waits.failed()
             }
-            Attempt::Failed(slot, failed) => Instant::now() + self.failed(session, &slot, &failed),
-        };
-        if !self.refused.is_empty() && self.not_before.is_none_or(|before| before <= Instant::now()) {
-            self.not_before = Some(moment);
+            Attempt::Failed(slot, failed) => self.failed(session, &slot, &failed),
         }
-        Some(moment)
+    }
+
+    /// Tells once that all is there, if this agent has made it.
+    fn tell(&mut self, crew: &Crew, session: &Session, wanted: &[Wanted]) {
+        let service = wanted.iter().find(|wanted| wanted.kind == Kind::Service);
+        if let Some(service) = service.filter(|_| self.has_claimed && !std::mem::replace(&mut self.was_told, true)) {
+            let routes = wanted.iter().filter(|wanted| wanted.kind.is_route()).count();
+            let s = if routes == 1 { "" } else { "s" };
+            let note = format!("Service {} is made, with its endpoints and {routes} route{s}", service.name);
+            crew.events.tell(session, Tone::Normal, "Published", &note);
+        }
     }
 
     /// What keeps the session from being published.
@@ -299,20 +313,17 @@ impl Publisher {
         now + seconds.saturating_sub(age)
     }
 
-    /// How long to wait after a failure, which is told unless it may pass by itself.
-    fn failed(&mut self, session: &Session, slot: &Slot, failed: &Failed) -> Duration {
-        let pause = self.backoff.failed();
+    /// A write failed, which is told unless it may pass by itself.
+    fn failed(&mut self, session: &Session, slot: &Slot, failed: &Failed) {
         let since = *self.failing_since.get_or_insert_with(Instant::now);
-        let passes = failed.class.passes() || failed.class == Class::Conflict;
-        if passes && since.elapsed() < PATIENCE {
-            return pause;
+        if failed.class.passes() && since.elapsed() < PATIENCE {
+            return;
         }
         if !matches!(self.hindrance, Some(Hindrance::PublishFailed(_))) {
             let (namespace, pod) = (&session.namespace, &session.name);
             tracing::warn!(namespace, pod, object = named(slot), error = %failed, "an object of a session cannot be written");
         }
         self.hindrance = Some(Hindrance::PublishFailed(format!("{}: {}", named(slot), failed.class.sentence())));
-        pause
     }
 
     /// Whether every TCP port has a proof: the one of its route, or a new one.
@@ -328,7 +339,9 @@ impl Publisher {
                 continue;
             }
             let name = route_name(id.as_str(), port);
-            let route = live.iter().find(|live| live.kind == Kind::HttpRoute && live.name == name);
+            let route = live
+                .iter()
+                .find(|live| live.kind == Kind::HttpRoute && live.name == name && is_owned(&live.object, &session.uid));
             match route.and_then(|route| proof_of(&route.object)).or_else(secret::proof) {
                 Some(proof) => drop(self.proofs.insert(port, proof)),
                 None => return false,
@@ -347,7 +360,8 @@ fn slot(wanted: &Wanted) -> Slot {
     (wanted.kind, wanted.name.clone())
 }
 
-/// The object that is the route of a port, as far as it is there.
+/// The object that is the route of a port, as far as it is there. What another pod of the same id left is none: it leads, and
+/// answers, to that one.
 pub(super) fn route<'a>(session: &Session, layer: &Layer, live: &'a [Live], port: u16) -> Option<&'a Live> {
     let id = session.id.as_ref()?;
     let (kind, name) = match layer {
@@ -355,7 +369,7 @@ pub(super) fn route<'a>(session: &Session, layer: &Layer, live: &'a [Live], port
         Layer::Gateway { .. } => (Kind::HttpRoute, route_name(id.as_str(), port)),
         Layer::Ingress { .. } => (Kind::Ingress, name(id.as_str())),
     };
-    live.iter().find(|live| live.kind == kind && live.name == name)
+    live.iter().find(|live| live.kind == kind && live.name == name && is_owned(&live.object, &session.uid))
 }
 
 #[cfg(test)]

@@ -174,7 +174,8 @@ pub(super) fn crew(client: Client, stop: Stop) -> Crew {
 }
 
 pub(super) fn seen(session: &Session) -> Seen {
-    Seen { session: session.clone(), owner: String::new(), resource_version: 0, progress: Progress::default() }
+    let (session, owner, progress) = (session.clone(), String::new(), Progress::default());
+    Seen { session, owner, is_unwelcome: false, resource_version: 0, progress }
 }
 
 impl State {

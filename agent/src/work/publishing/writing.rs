@@ -7,12 +7,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
-use super::{Aim, Attempt, Holder, Publisher, Slot, Written, claiming, named, slot};
+use super::{Attempt, Due, Publisher, Slot, Task, Written, claiming, named, slot};
 use crate::cluster::Failed;
 use crate::desired::Wanted;
-use crate::events::Tone;
-use crate::objects::{Kind, Live, digest, name};
-use crate::plan::{Delete, Flaw, Plan, Write, first_leaving, flaw, plan};
+use crate::objects::{Kind, Live, digest};
+use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, plan};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
@@ -29,29 +28,27 @@ const AGAIN: Duration = Duration::from_secs(30);
 impl Publisher {
     /// What of a plan can be done now, so that `live` becomes `wanted`, and what comes of the rest. Nothing that rests stops
     /// what does not need it.
-    pub(super) fn due(&mut self, crew: &Crew, session: &Session, live: &[Live], wanted: &[Wanted]) -> (Plan, Attempt) {
+    pub(super) fn due(&mut self, crew: &Crew, session: &Session, live: &[Live], wanted: &[Wanted]) -> Due {
         let now = Instant::now();
-        let has_ended = |holder: &Holder| holder.uid.as_ref().is_some_and(|uid| crew.world.is_live(uid) != Some(true));
-        if self.not_before.is_none_or(|moment| moment <= now) || self.holder.as_ref().is_some_and(has_ended) {
-            self.refused.clear();
-            self.not_before = None;
+        self.resting.retain(|_, moment| *moment > now);
+        if self.is_id_free(crew, live) {
+            self.resting.retain(|(kind, _), _| *kind != Kind::Service);
         }
         self.deleted.retain(|uid| live.iter().any(|live| live.uid == *uid));
         let mut plan = plan(session, wanted, live);
-        let mut rest = match first_leaving(wanted, live) {
-            Some((wanted, finalizers)) => terminating(wanted, finalizers),
-            None => Attempt::Done,
+        let (mut rest, mut next) = (Attempt::Done, None);
+        let mut wait = |attempt: Attempt, moment: Instant| {
+            next = next.into_iter().chain([moment]).min();
+            rest = std::mem::replace(&mut rest, Attempt::Done).or(attempt);
         };
-        let mut may = |attempt: Result<(), Attempt>| match attempt {
-            Ok(()) => true,
-            Err(attempt) => {
-                rest = std::mem::replace(&mut rest, Attempt::Done).or(attempt);
-                false
-            }
-        };
+        if let Some((wanted, finalizers)) = first_leaving(wanted, live) {
+            wait(terminating(wanted, finalizers), now + AGAIN);
+        }
+        let mut may =
+            |rests: Result<(), (Attempt, Instant)>| rests.map_err(|(attempt, moment)| wait(attempt, moment)).is_ok();
         plan.deletes.retain(|delete| !self.deleted.contains(&delete.uid));
         let deletes = plan.deletes.len();
-        plan.deletes.retain(|delete| may(self.rests(&(delete.kind, delete.name.clone()), now)));
+        plan.deletes.retain(|delete| may(self.rests(&(delete.kind, delete.name.clone()))));
         if plan.deletes.len() < deletes {
             plan.deletes.retain(|delete| delete.kind != Kind::Service);
         }
@@ -60,12 +57,22 @@ impl Publisher {
             plan.writes.clear();
         }
         plan.writes.retain(|write| may(self.may_write(&write.wanted, now)));
-        (plan, rest)
+        Due { plan, rest, next }
+    }
+
+    /// Whether the pod on this node that has our id has given it up.
+    fn is_id_free(&mut self, crew: &Crew, live: &[Live]) -> bool {
+        let Some(holder) = &mut self.holder else { return false };
+        let is_there = holder.service.as_ref().is_some_and(|service| live.iter().any(|live| live.uid == *service));
+        holder.is_seen |= is_there;
+        let has_ended = holder.uid.as_ref().is_some_and(|uid| crew.world.is_live(uid) != Some(true));
+        has_ended || (holder.is_seen && !is_there)
     }
 
     /// Does all of it. Nothing that fails, or has no effect, stops what does not need it.
-    pub(super) async fn make_so(&mut self, crew: &Crew, session: &Session, mut plan: Plan, aim: &Aim) -> Attempt {
-        let mut attempt = self.delete(crew, session, &aim.version, plan.deletes).await;
+    pub(super) async fn make_so(&mut self, crew: &Crew, session: &Session, task: Task) -> Attempt {
+        let Task { mut plan, version } = task;
+        let mut attempt = self.delete(crew, session, &version, plan.deletes).await;
         if let Some(service) = plan.claim {
             let begun = crew.world.moment();
             let answer = match claiming::take(crew, session, &service).await {
@@ -81,14 +88,7 @@ impl Publisher {
                 Some(Flaw::Field(_)) => plan.writes.push(Write { wanted: service, replaces: None }),
             }
         }
-        attempt = attempt.or(self.write(crew, session, &aim.version, plan.writes).await);
-        if self.has_claimed && attempt == Attempt::Done && !std::mem::replace(&mut self.was_told, true) {
-            let s = if aim.routes == 1 { "" } else { "s" };
-            let name = session.id.as_ref().map(|id| name(id.as_str())).unwrap_or_default();
-            let note = format!("Service {name} is made, with its endpoints and {} route{s}", aim.routes);
-            crew.events.tell(session, Tone::Normal, "Published", &note);
-        }
-        attempt
+        attempt.or(self.write(crew, session, &version, plan.writes).await)
     }
 
     /// All at once: none needs the others to be there, and no answer waits for one that is late.
@@ -108,7 +108,11 @@ impl Publisher {
                 }
                 Err(failed) => failed,
             };
-            attempt = attempt.or(self.noted(slot(&wanted), came_to));
+            attempt = attempt.or(match came_to {
+                // What is being deleted is waited for as long as it is there, and no longer.
+                Attempt::Hindered(Hindrance::Terminating { .. }, _) => came_to,
+                _ => self.noted(slot(&wanted), came_to),
+            });
         }
         attempt
     }
@@ -147,18 +151,19 @@ impl Publisher {
     ///
     /// # Errors
     /// Until when it is.
-    fn rests(&self, slot: &Slot, now: Instant) -> Result<(), Attempt> {
-        match self.not_before.filter(|moment| *moment > now && self.refused.contains(slot)) {
-            Some(moment) => Err(Attempt::Resting(moment)),
-            None => Ok(()),
-        }
+    fn rests(&self, slot: &Slot) -> Result<(), (Attempt, Instant)> {
+        self.resting.get(slot).map_or(Ok(()), |moment| Err((Attempt::Resting(*moment), *moment)))
     }
 
-    /// Takes down which object is not what it ought to be in spite of an attempt.
+    /// Takes down until when an object is left alone that is not what it ought to be in spite of an attempt.
     fn noted(&mut self, slot: Slot, attempt: Attempt) -> Attempt {
-        if attempt != Attempt::Done {
-            self.refused.insert(slot);
-        }
+        let moment = match &attempt {
+            Attempt::Done => return attempt,
+            Attempt::Resting(moment) | Attempt::Hindered(_, moment) => *moment,
+            Attempt::Taken(_) => Instant::now() + self.waits.failed(),
+            Attempt::Failed(..) => Instant::now() + self.pause,
+        };
+        self.resting.insert(slot, moment);
         attempt
     }
 
@@ -166,15 +171,15 @@ impl Publisher {
     ///
     /// # Errors
     /// When to try again.
-    fn may_write(&self, wanted: &Wanted, now: Instant) -> Result<(), Attempt> {
+    fn may_write(&self, wanted: &Wanted, now: Instant) -> Result<(), (Attempt, Instant)> {
         let slot = slot(wanted);
-        self.rests(&slot, now)?;
+        self.rests(&slot)?;
         // A first write, or another wish, is no correction.
         let undone = self.written.get(&slot).filter(|written| written.digest == digest(&wanted.object));
         match undone.map(|written| written.corrections.due(now)).filter(|due| *due > now) {
             Some(due) => {
                 let what = format!("{} is changed by others again and again", named(&slot));
-                Err(Attempt::Hindered(Hindrance::PublishDelayed(what), due))
+                Err((Attempt::Hindered(Hindrance::PublishDelayed(what), due), due))
             }
             None => Ok(()),
         }
