@@ -81,6 +81,8 @@ impl Publisher {
             };
             self.wrote(crew, &service, &answer, "create", begun);
             self.has_claimed = true;
+            // What was in its way is no more, whatever becomes of the rest.
+            self.hindrance = None;
             match flaw(&service, &answer) {
                 None => {}
                 Some(Flaw::Leaving(finalizers)) => attempt = attempt.or(terminating(&service, finalizers)),
