@@ -28,6 +28,16 @@ pub(super) struct Namespace {
     pub(super) is_leaving: bool,
 }
 
+/// Whether a namespace has sessions: one that says nothing has, where one of its pods has the label of a session. Elsewhere
+/// the label says nothing: pods that were sessions keep it.
+pub(super) const fn has_sessions(membership: Membership, has_labelled_pod: bool) -> bool {
+    match membership {
+        Membership::Enforced => true,
+        Membership::Exempt => false,
+        Membership::Other => has_labelled_pod,
+    }
+}
+
 /// What there is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
@@ -43,8 +53,8 @@ pub(super) struct View<'a> {
 pub(super) enum Step {
     /// A server-side apply.
     Apply { namespace: String, policy: Value },
-    /// Delete that very object.
-    Delete { namespace: String, uid: String },
+    /// Delete that very object, if a namespace with that membership has no session then either.
+    Delete { namespace: String, membership: Membership, uid: String },
     /// Say that a policy of that name is somebody else's, and left as it is.
     TellForeign { namespace: String },
 }
@@ -82,18 +92,15 @@ impl Memory {
         {
             let live = view.policies.get(name);
             let is_ours = live.is_none_or(|live| live.is_ours);
-            let has_sessions = match namespace.membership {
-                Membership::Enforced => true,
-                Membership::Exempt => false,
-                Membership::Other => view.with_sessions.contains(name.as_str()),
-            };
+            let membership = namespace.membership;
+            let has_sessions = has_sessions(membership, view.with_sessions.contains(name.as_str()));
             if has_sessions && !is_ours {
                 // An admission policy keeps agents from what is not theirs.
                 if foreign.insert(name.clone()) && !self.foreign.contains(name) {
                     steps.push(Step::TellForeign { namespace: name.clone() });
                 }
             } else if has_sessions {
-                let is_enforced = namespace.membership == Membership::Enforced;
+                let is_enforced = membership == Membership::Enforced;
                 let (wanted, object) = if is_enforced { &enforced } else { &labelled };
                 let is_fine = live.is_some_and(|live| live.is_as(wanted));
                 if self.is_due(name, is_fine, now) {
@@ -105,7 +112,7 @@ impl Memory {
                 let since = self.empty.get(name).copied().unwrap_or(now);
                 empty.insert(name.clone(), since);
                 if now.duration_since(since) >= KEPT && self.is_due(name, false, now) {
-                    steps.push(Step::Delete { namespace: name.clone(), uid: live.uid.clone() });
+                    steps.push(Step::Delete { namespace: name.clone(), membership, uid: live.uid.clone() });
                 }
             }
         }
@@ -197,7 +204,7 @@ mod tests {
     fn names(steps: &[Step]) -> String {
         let name = |step: &Step| match step {
             Step::Apply { namespace, .. } => namespace.clone(),
-            Step::Delete { namespace, uid } => format!("-{namespace}/{uid}"),
+            Step::Delete { namespace, uid, .. } => format!("-{namespace}/{uid}"),
             Step::TellForeign { namespace } => format!("?{namespace}"),
         };
         steps.iter().map(name).collect::<Vec<_>>().join(" ")

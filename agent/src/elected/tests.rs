@@ -320,6 +320,21 @@ async fn a_namespace_keeps_its_network_policy_while_it_has_a_session_that_is_not
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_enforced_no_longer_loses_its_network_policy_whatever_labels_its_pods_keep() {
+    let api = cluster(1);
+    let has_policy = || api.get("networkpolicies", "team-a", "cofferdam-sessions").is_some();
+    add_namespace(&api, &json!({"cofferdam.dev/sessions": "enforced"}));
+    add_session(&api, "abc", 1);
+    let agent = Agent::start(&api, "agent-1");
+    until("it is there", has_policy).await;
+    add_namespace(&api, &json!({"cofferdam.dev/sessions": "warn"}));
+    sleep(Duration::from_mins(11)).await;
+    assert!(!has_policy());
+    assert!(api.get("pods", "team-a", "abc").is_some());
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_lead_writes_nothing() {
     let api = cluster(2);
     add_namespace(&api, &json!({"cofferdam.dev/sessions": "enforced"}));

@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{Logged, WRITES, What, Write};
 use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
-use crate::elected::networks::{Memory, Namespace, Step, View};
+use crate::elected::networks::{Memory, Namespace, Step, View, has_sessions};
 use crate::json;
 use crate::network_policy::{Live, of_our_name, resource};
 use crate::session::Membership;
@@ -96,9 +96,11 @@ async fn take_one(context: &Context, step: Step) -> Result<(), Logged> {
                 tracing::info!(namespace, "applied the network policy");
             }
         }
-        Step::Delete { namespace, uid } => {
+        Step::Delete { namespace, membership, uid } => {
             // What is known of sessions may be old: where pods cannot be watched, the last picture of them stays.
-            if context.has_pods(DOING, &namespace, SESSION.to_owned()).await? {
+            let has_labelled_pod =
+                membership == Membership::Other && context.has_pods(DOING, &namespace, SESSION.to_owned()).await?;
+            if has_sessions(membership, has_labelled_pod) {
                 return Ok(());
             }
             let only = Preconditions { uid: Some(uid), resource_version: None };
