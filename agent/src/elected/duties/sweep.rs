@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Logged, What, Write};
+use crate::backoff::Backoff;
 use crate::cluster::{Class, Resource, Selection};
 use crate::elected::Context;
 use crate::elected::orphans::{Known, Metadata, Suspicion, suspicion};
@@ -18,7 +19,8 @@ use crate::objects::{Kind, resource};
 /// Between two sweeps.
 const ROUND: Duration = Duration::from_mins(5);
 
-/// After one that failed, or was broken off.
+/// After one that failed, or was broken off. After several in a row it is longer, up to a round: what is refused stays so, and
+/// each sweep looks at the whole cluster.
 const RETRY: Duration = Duration::from_secs(30);
 
 const DOING: &str = "looking for objects that belong to nobody";
@@ -26,15 +28,19 @@ const DOING: &str = "looking for objects that belong to nobody";
 /// Sweeps at `next` and from then on, and says there when the next sweep is due. Never ends.
 pub(super) async fn run(context: &Context, next: &Mutex<Instant>) {
     let mut next = next.lock().await;
+    let mut failures = Backoff::new(RETRY, ROUND);
     loop {
         sleep_until(*next).await;
         // It may end half way, with the term.
         *next = Instant::now() + RETRY;
-        let is_fine = sweep(context).await.is_ok();
-        if is_fine {
+        let pause = if sweep(context).await.is_ok() {
             context.troubles.over(DOING);
-        }
-        *next = Instant::now() + if is_fine { ROUND } else { RETRY };
+            failures.over();
+            ROUND
+        } else {
+            failures.failed()
+        };
+        *next = Instant::now() + pause;
     }
 }
 

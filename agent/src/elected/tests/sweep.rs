@@ -103,3 +103,20 @@ async fn a_new_term_does_not_begin_with_another_sweep() {
     assert!(swept.elapsed() >= Duration::from_mins(4), "{:?}", swept.elapsed());
     agent.ends().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_stays_refused_makes_sweeps_no_more_frequent_than_ever() {
+    let api = cluster(1);
+    add_session(&api, "orphan", 1);
+    api.remove("pods", "team-a", "orphan");
+    api.refuse(Some("endpointslices"));
+    let agent = Agent::start(&api, "agent-1");
+    until("it is tried", || !api.writes().is_empty()).await;
+    sleep(Duration::from_hours(1)).await;
+    // After half a minute, one, two, four, and five minutes from then on; of each pause up to half is left out by chance.
+    let tries = api.writes().len();
+    assert!((13..=27).contains(&tries), "{tries}");
+    api.refuse(None);
+    until("swept", || api.get("endpointslices", "team-a", "s-orphan").is_none()).await;
+    agent.ends().await;
+}
