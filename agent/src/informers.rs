@@ -83,7 +83,7 @@ impl Informers {
                     gate.open();
                 }
             }
-            Change::Unreadable(_) => {}
+            Change::Unreadable { .. } => {}
         })
         .await;
     }
@@ -110,9 +110,9 @@ impl Informers {
                 world.readable(kind, true);
                 drop(listed.take());
             }
-            Change::Unreadable(class) => {
+            Change::Unreadable { is_conclusive } => {
                 world.readable(kind, false);
-                if class.is_conclusive() {
+                if is_conclusive {
                     world.refused(kind);
                     drop(listed.take());
                 }
@@ -189,6 +189,7 @@ fn seen(world: &World, node: &str, kind: Kind, object: &Value) {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use http::{Request, Response};
@@ -273,11 +274,15 @@ mod tests {
         }
     }
 
+    fn forbidden() -> Value {
+        let message = "x is forbidden: User \"a\" cannot list resource \"x\" in API group \"y\" at the cluster scope";
+        json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message})
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_nobody_may_list_is_not_waited_for_and_what_fails_is() {
-        let message = "x is forbidden: User \"a\" cannot list resource \"x\" in API group \"y\" at the cluster scope";
-        let of = |code: u16, message: &str| json!({"kind": "Status", "code": code, "reason": "", "message": message});
-        for (answer, goes_on) in [(of(403, message), true), (of(404, ""), true), (of(500, ""), false)] {
+        let of = |code: u16| json!({"kind": "Status", "code": code, "reason": "", "message": ""});
+        for (answer, goes_on) in [(forbidden(), true), (of(404), true), (of(500), false)] {
             let world = Arc::new(World::new(Ground::default()));
             world.pods_listed(world.pods_begin());
             let code = u16::try_from(answer["code"].as_u64().unwrap()).unwrap();
@@ -289,6 +294,27 @@ mod tests {
             assert_eq!(over.is_ok(), goes_on, "{answer}");
             watching.abort();
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_api_server_that_starts_refuses_is_waited_for() {
+        let world = Arc::new(World::new(Ground::default()));
+        world.pods_listed(world.pods_begin());
+        let is_ready = Arc::new(AtomicBool::new(false));
+        let its_is_ready = Arc::clone(&is_ready);
+        let informers = informers(&world, move || {
+            let list = json!({"metadata": {"resourceVersion": "1"}, "items": []});
+            Some(if its_is_ready.load(Ordering::Relaxed) { reply(200, &list) } else { reply(403, &forbidden()) })
+        });
+        let (listed, mut waiting) = mpsc::channel(1);
+        let watching = tokio::spawn(informers.objects(Kind::HttpRoute, "v1", Some(listed)));
+        let routes = world.routes_known();
+        assert!(tokio::time::timeout(Duration::from_secs(5), waiting.recv()).await.is_err());
+        assert!(!*routes.borrow(), "sessions would make theirs anew");
+        is_ready.store(true, Ordering::Relaxed);
+        assert!(tokio::time::timeout(Duration::from_secs(10), waiting.recv()).await.is_ok());
+        assert!(*routes.borrow());
+        watching.abort();
     }
 
     #[tokio::test]

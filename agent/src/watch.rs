@@ -3,13 +3,13 @@
 //! kube's own watcher keeps bookmarks to itself, and on a quiet node they are the only sign that a watch is alive.
 
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::backoff::Backoff;
 use crate::cluster::{Class, Cluster, Failed, Pages, Resource, Selection};
@@ -34,6 +34,9 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// Who may read nothing is believed only after a while: an API server that starts refuses everybody until it knows its roles.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// How much larger pages get after a list that took too long: fewer questions, each of which the API server looks through
 /// its objects for.
 const LARGER: u32 = 4;
@@ -49,9 +52,12 @@ pub(crate) enum Change {
     Listed,
     /// An object is gone; it as it last was.
     Gone(Value),
-    /// Nothing can be read, and what is known gets old; once it can, a list follows. Unless the class is conclusive, that says
-    /// nothing of what there is.
-    Unreadable(Class),
+    /// Nothing can be read, and what is known gets old; once it can, a list follows.
+    Unreadable {
+        /// Whether that answers the question what there is: no such kind, or no right to it, until somebody changes that.
+        /// Whatever else fails says nothing of it.
+        is_conclusive: bool,
+    },
 }
 
 /// Lists and watches until it is dropped, which `watching` counts. `relist` begins anew, for whoever reads the objects
@@ -67,6 +73,7 @@ pub(crate) async fn follow(
     let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
     let mut from: Option<String> = None;
     let mut times = 1_u32;
+    let mut forbidden_since = None;
     loop {
         let lists = from.is_none();
         let done = match from.take() {
@@ -80,8 +87,10 @@ pub(crate) async fn follow(
             }
         };
         match done {
-            Ok(next) => from = next,
+            Ok(next) => (from, forbidden_since) = (next, None),
             Err((failed, resume)) => {
+                let now = Instant::now();
+                let conclusive_from = conclusive_from(failed.class, &mut forbidden_since, now);
                 watching.restarted();
                 let first = failures.failures() == 0;
                 let is_too_old = failed.class == Class::Expired;
@@ -103,12 +112,25 @@ pub(crate) async fn follow(
                     // is old.
                     from = resume.filter(|_| first);
                     if from.is_none() {
-                        tell(Change::Unreadable(failed.class));
+                        tell(Change::Unreadable { is_conclusive: conclusive_from.is_some_and(|from| from <= now) });
                     }
                 }
-                tokio::time::sleep(failures.failed()).await;
+                // Who waits for the answer gets it as soon as it is one.
+                let most = conclusive_from.filter(|from| *from > now).map_or(LONGEST_PAUSE, |from| from - now);
+                tokio::time::sleep(failures.failed().min(most)).await;
             }
         }
+    }
+}
+
+/// From when on such a failure answers the question what there is; none where it never does. `forbidden_since` is kept between
+/// one failure and the next.
+fn conclusive_from(class: Class, forbidden_since: &mut Option<Instant>, now: Instant) -> Option<Instant> {
+    let since = forbidden_since.take();
+    match class {
+        Class::NotFound => Some(now),
+        Class::Forbidden => Some(*forbidden_since.insert(since.unwrap_or(now)) + PATIENCE),
+        _ => None,
     }
 }
 

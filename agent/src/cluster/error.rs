@@ -54,13 +54,6 @@ impl Class {
         Self::Other,
     ];
 
-    /// Whether it is an answer to the question what there is: no such kind, or no right to it. That is so until somebody
-    /// changes it; whatever else fails says nothing.
-    #[must_use]
-    pub(crate) fn is_conclusive(self) -> bool {
-        matches!(self, Self::Forbidden | Self::NotFound)
-    }
-
     /// Whether nothing is wrong with the request, so that the same one may succeed a moment later.
     #[must_use]
     pub(crate) fn passes(self) -> bool {

@@ -89,12 +89,14 @@ fn watch<T: Clone + PartialEq + Send + 'static>(
 ) {
     let mut collected = Collected::default();
     lookout.watch(resource.name, resource, selection, move |sights, change| {
-        let (sight, is_refused) = (sight(sights), is_refused(&change));
+        let (sight, is_refused) = (sight(sights), matches!(change, Change::Unreadable { is_conclusive: true }));
         if let Some(all) = collected.take(change, |object| (json::name(object).to_owned(), read(object))) {
             *sight = Sight::Seen(all.clone());
             return true;
         }
         // What was read stays: that it may not be read any more, or that its kind is gone for a moment, is no news of it.
+        // Whatever else fails is waited for: else an API server that is slow for a moment would have every route written
+        // without proof.
         if is_refused && !sight.is_known() {
             *sight = Sight::Refused;
         }
@@ -131,12 +133,6 @@ async fn discover(cluster: Cluster, picture: Picture<Sights>, tell: Served) {
         };
         tokio::time::sleep(pause).await;
     }
-}
-
-/// Whether nothing can be read, and will not be. Whatever else fails says nothing of what there is, and is waited for:
-/// else an API server that is slow for a moment would have every route written without proof.
-fn is_refused(change: &Change) -> bool {
-    matches!(change, Change::Unreadable(class) if class.is_conclusive())
 }
 
 /// Of a group that is served in this version since Gateway API 1.0.

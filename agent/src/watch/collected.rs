@@ -78,7 +78,7 @@ impl<T: PartialEq> Collected<T> {
                     differs(key, before.get(key), Some(now));
                 }
             }
-            Change::Unreadable(_) => return None,
+            Change::Unreadable { .. } => return None,
         }
         if is_another && self.next.is_none() { self.all() } else { None }
     }

@@ -83,11 +83,38 @@ async fn after_a_time_in_which_nothing_could_be_read_all_is_listed_anew() {
     // The first might have been a connection that broke.
     for _ in 0..2 {
         let unreadable = told(&mut changes).await;
-        assert!(matches!(unreadable, Some(Change::Unreadable(Class::Forbidden))), "{unreadable:?}");
+        assert!(matches!(unreadable, Some(Change::Unreadable { .. })), "{unreadable:?}");
         assert!(matches!(told(&mut changes).await, Some(Change::Begun)));
     }
     assert!(matches!(told(&mut changes).await, Some(Change::Listed)));
     assert!(told(&mut changes).await.is_none());
+}
+
+/// Whether each failure of these requests is conclusive, and when the first that is was told, in seconds.
+async fn conclusions(answers: Vec<Answer>) -> (Vec<bool>, Option<u64>) {
+    let (count, begun) = (answers.iter().filter(|(status, ..)| *status != 200).count(), Instant::now());
+    let (mut changes, mut conclusions, mut first) = (follow_by(answers), Vec::new(), None);
+    while conclusions.len() < count {
+        if let Change::Unreadable { is_conclusive } = changes.recv().await.unwrap() {
+            conclusions.push(is_conclusive);
+            first = first.or(is_conclusive.then(|| begun.elapsed().as_secs()));
+        }
+    }
+    (conclusions, first)
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_nothing_may_be_read_is_believed_once_it_has_been_so_for_a_while() {
+    let fails =
+        |code: u16| (code, json!({"kind": "Status", "code": code, "reason": "", "message": ""}).to_string(), false);
+    assert_eq!(conclusions(vec![fails(404)]).await, (vec![true], Some(0)), "there is no such kind");
+    let (told, first) = conclusions(vec![forbidden(); 20]).await;
+    assert_eq!(first, Some(15), "no pause is longer than it is waited for");
+    assert!(!told[0] && told.is_sorted(), "{told:?}");
+    for other in [list(), fails(503), fails(410)] {
+        let answers = (0..10).flat_map(|_| [forbidden(), other.clone()]).collect();
+        assert_eq!(conclusions(answers).await.1, None, "each time it was short");
+    }
 }
 
 /// How many lists are over in two minutes.
@@ -133,7 +160,7 @@ async fn a_list_that_takes_so_long_that_it_never_ends_is_a_failure_and_the_next_
     watches.last_event("services").set(0);
     let heard = || watches.last_event("services").get() > 0;
     let unreadable = changes.recv().await;
-    assert!(matches!(unreadable, Some(Change::Unreadable(Class::Expired))), "{unreadable:?}");
+    assert!(matches!(unreadable, Some(Change::Unreadable { is_conclusive: false })), "{unreadable:?}");
     assert!(!heard(), "half a list is no sign of life");
     let families = registry.gather();
     let errors = families.iter().find(|family| family.name() == "api_errors_total").unwrap();
@@ -176,10 +203,11 @@ async fn a_page_that_fails_is_asked_for_again_before_what_was_read_is_thrown_awa
     while told.len() < 8 {
         told.push(match changes.recv().await.unwrap() {
             Change::Seen(object) => object["metadata"]["name"].as_str().unwrap().to_owned(),
+            Change::Unreadable { .. } => "Unreadable".to_owned(),
             other => format!("{other:?}"),
         });
     }
-    assert_eq!(told.join(" "), "Begun a b Listed Unreadable(Server) Begun a Unreadable(Throttled)");
+    assert_eq!(told.join(" "), "Begun a b Listed Unreadable Begun a Unreadable");
     let asked = asked.lock().unwrap();
     let more = asked.iter().map(|query| u8::from(query.contains("continue=more"))).collect::<Vec<_>>();
     assert_eq!(more, [0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1]);
@@ -193,7 +221,7 @@ async fn a_watch_that_breaks_after_it_worked_is_a_first_failure() {
     let mut changes = follow_by(vec![list(), forbidden(), forbidden(), list(), broken, (200, String::new(), true)]);
     assert!(matches!(changes.recv().await, Some(Change::Begun)));
     assert!(matches!(changes.recv().await, Some(Change::Listed)));
-    assert!(matches!(changes.recv().await, Some(Change::Unreadable(_))));
+    assert!(matches!(changes.recv().await, Some(Change::Unreadable { .. })));
     assert!(matches!(changes.recv().await, Some(Change::Begun)));
     assert!(matches!(changes.recv().await, Some(Change::Listed)));
     let told = timeout(Duration::from_secs(100), changes.recv()).await;

@@ -127,6 +127,27 @@ async fn what_nobody_may_list_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_api_server_that_starts_and_refuses_everybody_leads_to_no_other_layer() {
+    let default =
+        json!({"metadata": {"name": "c", "annotations": {"ingressclass.kubernetes.io/is-default-class": "true"}}});
+    let ingress = "profiles: {default: {}}\nrouting: {baseDomain: example.com}";
+    for (name, policy) in [("gateways", POLICY), ("gatewayclasses", POLICY), ("ingressclasses", ingress)] {
+        let answers = all();
+        answers.lock().unwrap().insert("ingressclasses", items(&json!([default])));
+        let held_back = answers.lock().unwrap().insert(name, forbidden()).unwrap();
+        let world = kept(&answers, policy, None, Gates::default());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(!world.ground.load().is_known, "{name}: {:?}", world.ground.load().layer);
+        answers.lock().unwrap().insert(name, held_back);
+        settled(&world).await;
+        let ground = world.ground.load();
+        let is_whole =
+            matches!(ground.layer, Ok(Layer::Gateway { proof: true, .. } | Layer::Ingress { .. })) && ground.is_known;
+        assert!(is_whole, "{name}: {:?}", ground.layer);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_read_stays_when_it_may_not_be_listed_any_more() {
     for name in ["gateways", "gatewayclasses", "ingressclasses"] {
         let answers = all();

@@ -1,6 +1,6 @@
 //! What `docs/permissions.md` says that agents may do is what their roles allow, no more and no less.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cofferdam_e2e::permissions::{Right, documented, rows};
 use cofferdam_model::keys;
@@ -52,21 +52,36 @@ fn a_lease_is_changed_by_name_alone() {
     }
 }
 
+/// The objects of a kind, by their namespaces, which have one each.
+fn of_namespaces<'a>(objects: &'a Objects, kind: &str) -> BTreeMap<&'a str, &'a Value> {
+    let found: BTreeMap<_, _> =
+        objects.kind(kind).map(|object| (text(&object["metadata"]["namespace"]), object)).collect();
+    assert_eq!(found.len(), objects.kind(kind).count(), "{kind}");
+    found
+}
+
 #[test]
-fn the_namespaced_variant_has_no_right_beyond_the_session_namespace() {
+fn the_namespaced_variant_has_no_right_beyond_the_session_namespace_but_for_its_own_events() {
     let objects = Objects::of("overlays/namespaced");
     for kind in ["ClusterRole", "ClusterRoleBinding"] {
         assert_eq!(objects.kind(kind).count(), 0, "{kind}");
     }
-    let (role, binding) = (objects.only("Role"), objects.only("RoleBinding"));
-    for object in [role, binding] {
-        assert_eq!(object["metadata"]["namespace"], "cofferdam-sessions");
+    let agent = objects.only("DaemonSet");
+    let account = json!({"kind": "ServiceAccount", "name": agent["spec"]["template"]["spec"]["serviceAccountName"],
+        "namespace": agent["metadata"]["namespace"]});
+    let (roles, mut bindings) = (of_namespaces(&objects, "Role"), of_namespaces(&objects, "RoleBinding"));
+    assert!(roles.keys().copied().eq(["cofferdam-sessions", "cofferdam-system"]), "{roles:?}");
+    for (namespace, role) in &roles {
+        let binding = bindings.remove(namespace).unwrap();
+        assert_eq!(binding["roleRef"]["kind"], "Role");
+        assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+        assert_eq!(binding["subjects"], json!([account]));
     }
-    assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
-    let account = &objects.only("DaemonSet")["spec"]["template"]["spec"]["serviceAccountName"];
-    assert_eq!(binding["subjects"][0]["name"], *account);
+    assert_eq!(bindings, BTreeMap::new());
+    let create_events: Right = ("events.k8s.io".to_owned(), "events".to_owned(), "create".to_owned());
+    assert_eq!(granted(roles["cofferdam-system"]), [create_events], "what it tells of itself is told on its own pod");
     // What the page says is missing.
-    let here: BTreeSet<_> = granted(role).into_iter().collect();
+    let here: BTreeSet<_> = granted(roles["cofferdam-sessions"]).into_iter().collect();
     let everywhere: BTreeSet<_> = granted(Objects::of("base").only("ClusterRole")).into_iter().collect();
     assert!(here.is_subset(&everywhere), "{here:?}");
     let missing: BTreeSet<_> = everywhere.difference(&here).map(|(_, resource, _)| resource.as_str()).collect();
