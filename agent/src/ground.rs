@@ -124,16 +124,16 @@ pub(crate) async fn keep(
         tracing::warn!(%error, "no address can be probed over TLS");
     }
     if routing.is_on() {
-        sights::versions(&mut lookout, versions);
+        let look_again = sights::versions(&mut lookout, versions);
         if routing.mode != RoutingMode::Gateway && asks {
-            sights::ingress_classes(&mut lookout);
+            sights::ingress_classes(&mut lookout, &look_again);
         }
         if let Some(parent) = routing.gateway.clone().filter(|_| routing.mode != RoutingMode::Ingress) {
             let fields = format!("metadata.name={}", parent.name);
             let selection = Selection { namespace: Some(parent.namespace), fields, ..Selection::default() };
-            sights::gateway(&mut lookout, selection);
+            sights::gateway(&mut lookout, selection, &look_again);
             if asks {
-                sights::gateway_classes(&mut lookout);
+                sights::gateway_classes(&mut lookout, &look_again);
             }
         }
     }

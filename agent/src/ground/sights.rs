@@ -1,9 +1,12 @@
 //! What is read of the cluster for the ground, as it comes in.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::Served;
 use crate::backoff::Backoff;
@@ -57,39 +60,50 @@ pub(super) struct Sights {
     pub(super) gateway_classes: Sight<BTreeMap<String, GatewayClass>>,
 }
 
-/// Which versions of Gateway API's routes are served; `tell` is told.
-pub(super) fn versions(lookout: &mut Lookout<Sights>, tell: Served) {
-    lookout.ask(|cluster, picture| discover(cluster, picture, tell));
+/// Which versions of Gateway API's routes are served; `tell` is told. They are asked for again at once when what this gives is
+/// told that there are other kinds.
+pub(super) fn versions(lookout: &mut Lookout<Sights>, tell: Served) -> Arc<Notify> {
+    let look_again = Arc::default();
+    let its_look_again = Arc::clone(&look_again);
+    lookout.ask(|cluster, picture| discover(cluster, picture, tell, its_look_again));
+    look_again
 }
 
 /// All classes of Ingresses.
-pub(super) fn ingress_classes(lookout: &mut Lookout<Sights>) {
+pub(super) fn ingress_classes(lookout: &mut Lookout<Sights>, look_again: &Arc<Notify>) {
     let resource = Resource::of("ingressclasses", "networking.k8s.io/v1");
-    watch(lookout, resource, Selection::default(), ingress_class, |sights| &mut sights.ingress_classes);
+    watch(lookout, resource, Selection::default(), look_again, ingress_class, |sights| &mut sights.ingress_classes);
 }
 
 /// The Gateway that `selection` names.
-pub(super) fn gateway(lookout: &mut Lookout<Sights>, selection: Selection) {
-    watch(lookout, gateway_api("gateways"), selection, gateway_of, |sights| &mut sights.gateways);
+pub(super) fn gateway(lookout: &mut Lookout<Sights>, selection: Selection, look_again: &Arc<Notify>) {
+    watch(lookout, gateway_api("gateways"), selection, look_again, gateway_of, |sights| &mut sights.gateways);
 }
 
 /// All classes of Gateways.
-pub(super) fn gateway_classes(lookout: &mut Lookout<Sights>) {
+pub(super) fn gateway_classes(lookout: &mut Lookout<Sights>, look_again: &Arc<Notify>) {
     let resource = gateway_api("gatewayclasses");
-    watch(lookout, resource, Selection::default(), gateway_class, |sights| &mut sights.gateway_classes);
+    watch(lookout, resource, Selection::default(), look_again, gateway_class, |sights| &mut sights.gateway_classes);
 }
 
-/// Keeps one sight as the cluster is; `read` says what is kept of an object.
+/// Keeps one sight as the cluster is; `read` says what is kept of an object. `look_again` is told when a kind is there that was
+/// not: those that come with it are too.
 fn watch<T: Clone + PartialEq + Send + 'static>(
     lookout: &mut Lookout<Sights>,
     resource: Resource,
     selection: Selection,
+    look_again: &Arc<Notify>,
     read: fn(&Value) -> T,
     sight: fn(&mut Sights) -> &mut Sight<BTreeMap<String, T>>,
 ) {
-    let mut collected = Collected::default();
+    let (mut collected, mut was_refused, look_again) = (Collected::default(), false, Arc::clone(look_again));
     lookout.watch(resource.name, resource, selection, move |sights, change| {
         let (sight, is_refused) = (sight(sights), matches!(change, Change::Unreadable { is_conclusive: true }));
+        if is_refused {
+            was_refused = true;
+        } else if matches!(change, Change::Listed) && std::mem::take(&mut was_refused) {
+            look_again.notify_one();
+        }
         if let Some(all) = collected.take(change, |object| (json::name(object).to_owned(), read(object))) {
             *sight = Sight::Seen(all.clone());
             return true;
@@ -105,7 +119,7 @@ fn watch<T: Clone + PartialEq + Send + 'static>(
 }
 
 /// Asks again and again which kinds are served, since that cannot be watched.
-async fn discover(cluster: Cluster, picture: Picture<Sights>, tell: Served) {
+async fn discover(cluster: Cluster, picture: Picture<Sights>, tell: Served, look_again: Arc<Notify>) {
     let mut in_vain = Backoff::new(LOOK_AGAIN, LOOK_LATER);
     loop {
         let pause = match cluster.versions(GATEWAY_GROUP, "httproutes").await {
@@ -131,7 +145,10 @@ async fn discover(cluster: Cluster, picture: Picture<Sights>, tell: Served) {
                 in_vain.failed()
             }
         };
-        tokio::time::sleep(pause).await;
+        if timeout(pause, look_again.notified()).await.is_ok() {
+            // Discovery may come a moment after the kind.
+            in_vain.over();
+        }
     }
 }
 
@@ -181,10 +198,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::answer;
+    use crate::testing::{answer, failure};
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_has_no_gateway_api_asks_for_it_ever_more_rarely_and_finds_it_when_it_comes() {
+    async fn whoever_has_no_gateway_api_asks_for_it_ever_more_rarely_and_finds_it_soon_when_it_comes() {
         let (asked, is_there) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (its_asked, its_is_there) = (Arc::clone(&asked), Arc::clone(&is_there));
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -193,15 +210,23 @@ mod tests {
             let group = json!({"name": GATEWAY_GROUP, "versions": [version], "preferredVersion": version});
             let routes =
                 json!({"name": "httproutes", "singularName": "", "namespaced": true, "kind": "HTTPRoute", "verbs": []});
-            let found = if request.uri().path() != "/apis" {
-                json!({"groupVersion": group_version, "resources": [routes]})
-            } else if its_is_there.load(Ordering::Relaxed) {
-                json!({"groups": [group]})
-            } else {
-                its_asked.fetch_add(1, Ordering::Relaxed);
-                json!({"groups": []})
+            let (is_there, is_watch) = (
+                its_is_there.load(Ordering::Relaxed),
+                request.uri().query().is_some_and(|query| query.contains("watch=")),
+            );
+            let found = match request.uri().path() {
+                "/apis" if is_there => answer(&json!({"groups": [group]})),
+                "/apis" => {
+                    its_asked.fetch_add(1, Ordering::Relaxed);
+                    answer(&json!({"groups": []}))
+                }
+                path if path.ends_with("/gatewayclasses") && is_there => {
+                    answer(&json!({"metadata": {"resourceVersion": "1"}, "items": []}))
+                }
+                path if path.ends_with("/gatewayclasses") => failure(404, "NotFound"),
+                _ => answer(&json!({"groupVersion": group_version, "resources": [routes]})),
             };
-            async move { Ok::<_, Infallible>(answer(&found)) }
+            async move { if is_watch { std::future::pending().await } else { Ok::<_, Infallible>(found) } }
         });
         let registry = prometheus::Registry::new();
         let cluster = Cluster::new(kube::Client::new(service, "default"), &registry).unwrap();
@@ -209,15 +234,23 @@ mod tests {
         let served = Arc::new(Mutex::new(Vec::new()));
         let its_served = Arc::clone(&served);
         let mut lookout = Lookout::new(cluster, watches, Sights::default());
-        versions(&mut lookout, Arc::new(move |versions| its_served.lock().unwrap().extend_from_slice(versions)));
+        let tell: Served = Arc::new(move |versions| its_served.lock().unwrap().extend_from_slice(versions));
+        let look_again = versions(&mut lookout, tell);
+        gateway_classes(&mut lookout, &look_again);
         // As often as every 15 s in the first minute, and at last every 5 min at the most.
         tokio::time::sleep(Duration::from_mins(1)).await;
         assert!(asked.load(Ordering::Relaxed) > 2);
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert!(asked.load(Ordering::Relaxed) < 40, "{asked:?}");
-        is_there.store(true, Ordering::Relaxed);
-        tokio::time::sleep(LOOK_LATER).await;
-        assert_eq!(*served.lock().unwrap(), ["v1"]);
+        for comes in ["after an hour", "again"] {
+            is_there.store(true, Ordering::Relaxed);
+            // By then the kind that is watched has been asked for again.
+            tokio::time::sleep(Duration::from_secs(31)).await;
+            assert_eq!(served.lock().unwrap().first().map(String::as_str), Some("v1"), "{comes}");
+            is_there.store(false, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_hours(1)).await;
+            served.lock().unwrap().clear();
+        }
     }
 
     #[test]
