@@ -30,13 +30,15 @@ pub(super) struct Candidate {
     seen: Option<Seen>,
     /// Until when this agent leads, if nothing is renewed; none for one that does not.
     until: Option<Instant>,
+    /// Whether what it wrote last may have arrived, and was not answered in time.
+    is_unanswered: bool,
 }
 
 impl Candidate {
     /// `leading` is told when this agent begins to lead and when it no longer does.
     pub(super) fn new(context: &Context, leading: watch::Sender<bool>) -> Self {
         let leases = Api::namespaced(context.cluster.client(), &context.identity.namespace);
-        Self { context: context.clone(), leases, leading, seen: None, until: None }
+        Self { context: context.clone(), leases, leading, seen: None, until: None, is_unanswered: false }
     }
 
     /// Takes part. Never ends; may be dropped at any time.
@@ -109,7 +111,7 @@ impl Candidate {
         self.context.troubles.failed(doing, failed);
     }
 
-    /// Takes, renews or leaves the Lease. Whether it is this agent's now.
+    /// Takes, renews, leaves or releases the Lease. Whether it is this agent's now.
     async fn hold(&mut self) -> kube::Result<bool> {
         let me = self.context.identity.pod.as_str();
         // Whoever leads knows the version it wrote last.
@@ -125,20 +127,25 @@ impl Candidate {
                 Err(error) => return Err(error),
             };
         }
-        let action = lease::decide(me, self.seen.as_ref(), Instant::now());
+        let is_too_slow = self.until.is_none() && self.is_unanswered;
+        let action = lease::decide(me, self.seen.as_ref(), is_too_slow, Instant::now());
         let now = Timestamp::now();
         let wanted = match (action, self.seen.as_ref().map(|seen| seen.lease.clone())) {
             (Action::Wait, _) => return Ok(false),
             (Action::Renew, Some(lease)) => lease::renewed(lease, me, now),
+            (Action::Release, Some(lease)) => lease::released(lease, now),
             (Action::Take, Some(lease)) => lease::taken(lease, me, now),
             (_, _) => lease::created(AGENT, me, now),
         };
+        // Stays so where this is given up half way.
+        self.is_unanswered = true;
         let written = match self.seen {
             Some(_) => self.leases.replace(AGENT, &writes(), &wanted).await?,
             None => self.leases.create(&writes(), &wanted).await?,
         };
+        self.is_unanswered = false;
         self.seen = Some(lease::observe(None, written, Instant::now()));
-        Ok(true)
+        Ok(action != Action::Release)
     }
 }
 

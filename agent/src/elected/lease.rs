@@ -44,6 +44,8 @@ pub(super) enum Action {
     Take,
     /// It is this agent's (also when the program was started again in the same pod): renew it.
     Renew,
+    /// It is this agent's, who cannot lead: give it away.
+    Release,
     /// Another one's, which lives.
     Wait,
 }
@@ -57,11 +59,14 @@ pub(super) fn observe(before: Option<Seen>, lease: Lease, now: Instant) -> Seen 
     Seen { lease, since }
 }
 
-/// What the candidate called `me` does about a Lease that was seen; none for one that is not there.
-pub(super) fn decide(me: &str, seen: Option<&Seen>, now: Instant) -> Action {
+/// What the candidate called `me` does about a Lease that was seen; none for one that is not there. `is_too_slow` is a
+/// candidate that does not lead because what it wrote was not answered in time: it may have arrived, and would keep the Lease
+/// from everybody who can lead.
+pub(super) fn decide(me: &str, seen: Option<&Seen>, is_too_slow: bool, now: Instant) -> Action {
     let Some(seen) = seen else { return Action::Create };
     match holder(&seen.lease) {
         None => Action::Take,
+        Some(holder) if holder == me && is_too_slow => Action::Release,
         Some(holder) if holder == me => Action::Renew,
         Some(_) if now.duration_since(seen.since) >= DURATION => Action::Take,
         Some(_) => Action::Wait,
@@ -128,10 +133,12 @@ mod tests {
                 ("b", DURATION.checked_sub(Duration::from_millis(1)).unwrap(), Action::Wait),
                 ("b", DURATION, Action::Take),
             ] {
-                assert_eq!(decide(me, Some(&seen), start + after), action, "{me} after {after:?}");
+                assert_eq!(decide(me, Some(&seen), false, start + after), action, "{me} after {after:?}");
+                let too_slow = if me == "a" { Action::Release } else { action };
+                assert_eq!(decide(me, Some(&seen), true, start + after), too_slow, "{me} after {after:?}");
             }
         }
-        assert_eq!(decide("a", None, start), Action::Create);
+        assert_eq!(decide("a", None, false, start), Action::Create);
     }
 
     #[test]
@@ -142,12 +149,12 @@ mod tests {
         let mut touched = lease("a", 1);
         touched.metadata.resource_version = Some("77".to_owned());
         let seen = observe(Some(seen), touched, later);
-        assert_eq!(decide("b", Some(&seen), later), Action::Take);
+        assert_eq!(decide("b", Some(&seen), false, later), Action::Take);
         assert_eq!(seen.lease.metadata.resource_version.as_deref(), Some("77"), "written back in its newest version");
         let seen = observe(Some(seen), lease("a", 2), later);
-        assert_eq!(decide("b", Some(&seen), later), Action::Wait);
+        assert_eq!(decide("b", Some(&seen), false, later), Action::Wait);
         let seen = observe(Some(seen), lease("c", 2), later + DURATION);
-        assert_eq!(decide("b", Some(&seen), later + DURATION), Action::Wait);
+        assert_eq!(decide("b", Some(&seen), false, later + DURATION), Action::Wait);
     }
 
     #[test]
@@ -158,7 +165,7 @@ mod tests {
         let free = released(made, now);
         assert_eq!(holder(&free), None);
         let seen = observe(None, free, Instant::now());
-        assert_eq!(decide("b", Some(&seen), seen.since), Action::Take);
+        assert_eq!(decide("b", Some(&seen), false, seen.since), Action::Take);
         let taken = taken(seen.lease, "b", now);
         let spec = taken.spec.as_ref().unwrap();
         assert_eq!(

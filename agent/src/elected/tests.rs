@@ -8,11 +8,13 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 mod api;
+mod line;
 mod outages;
 mod stopping;
 mod sweep;
 
-use api::{Api, Line};
+use api::Api;
+use line::Line;
 
 const LOST_NODE: Duration = Duration::from_secs(15);
 
@@ -231,6 +233,21 @@ async fn a_leader_whose_renewals_are_slow_goes_on_leading() {
     })
     .await;
     agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_renewals_arrive_and_are_answered_too_late_leaves_the_lease_to_another() {
+    let api = cluster(2);
+    let one = Agent::start(&api, "agent-1");
+    until("one leads", || one.leads()).await;
+    let two = Agent::start(&api, "agent-2");
+    one.line.answers_writes_after(lease::PATIENCE + Duration::from_secs(1));
+    until("one gives up", || !one.leads()).await;
+    until("two leads", || two.leads()).await;
+    assert!(!one.leads());
+    one.ends().await;
+    assert_eq!(holder(&api), "agent-2");
+    two.ends().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::line::Line;
 use crate::testing::{answer, failure};
 
 /// How long a watch waits for something new before it ends.
@@ -49,27 +49,17 @@ struct State {
 
 type Meanwhile = Box<dyn FnOnce(&Api) + Send>;
 
-/// A client's way to the API server.
-#[derive(Clone, Default)]
-pub(super) struct Line(Arc<AtomicBool>);
-
-impl Line {
-    /// From now on nothing is answered.
-    pub(super) fn cut(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Api {
     pub(super) fn client(&self, line: &Line) -> Client {
         let (api, line) = (self.clone(), line.clone());
-        let service = tower::service_fn(move |request| {
+        let service = tower::service_fn(move |request: Request<Body>| {
             let (api, line) = (api.clone(), line.clone());
             async move {
-                if line.0.load(Ordering::Relaxed) {
-                    std::future::pending::<()>().await;
-                }
-                Ok::<_, Infallible>(api.answer(request).await)
+                line.sends().await;
+                let is_write = request.method() != Method::GET;
+                let answer = api.answer(request).await;
+                line.answers(is_write).await;
+                Ok::<_, Infallible>(answer)
             }
         });
         Client::new(service, "default")

@@ -1,0 +1,47 @@
+//! A client's way to the API server.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+#[derive(Clone, Default)]
+pub(super) struct Line(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    is_cut: bool,
+    late: Duration,
+}
+
+impl Line {
+    /// From now on nothing is answered.
+    pub(super) fn cut(&self) {
+        self.state().is_cut = true;
+    }
+
+    /// From now on what is written arrives at once, and is answered so much later.
+    pub(super) fn answers_writes_after(&self, late: Duration) {
+        self.state().late = late;
+    }
+
+    /// Until a request has arrived.
+    pub(super) async fn sends(&self) {
+        let is_cut = self.state().is_cut;
+        if is_cut {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Until its answer has.
+    pub(super) async fn answers(&self, is_write: bool) {
+        let late = self.state().late;
+        if is_write {
+            sleep(late).await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+}
