@@ -70,6 +70,8 @@ pub(crate) struct Limits {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     known: BTreeSet<String>,
+    /// Nodes that have joined and were never seen to be Ready, whatever they say by now.
+    starting: BTreeSet<String>,
     /// Since when each node that is not Ready is not.
     not_ready: BTreeMap<String, Instant>,
     brake: Brake,
@@ -98,6 +100,7 @@ impl Memory {
         limits: Limits,
         now: Instant,
     ) -> (Assessment, Option<Instant>) {
+        let nodes = &self.note_starting(nodes);
         self.note_gone(nodes, now);
         self.note_not_ready(nodes, limits, now);
         self.note_unheard(nodes, agents, now);
@@ -128,6 +131,19 @@ impl Memory {
         // What is so far ahead that no clock shows it never is.
         let times = lost.chain(silent).chain(forgotten).filter_map(|(since, after)| since.checked_add(after));
         times.filter(|at| *at > now).min()
+    }
+
+    /// The nodes, of which one that was starting is so until it is Ready: where it falls silent before, no session is there.
+    fn note_starting<'a>(&mut self, nodes: &BTreeMap<&'a str, Node>) -> BTreeMap<&'a str, Node> {
+        let mut nodes = nodes.clone();
+        for (name, node) in &mut nodes {
+            if node.state == State::NotReady && self.starting.contains(*name) {
+                node.state = State::Starting;
+            }
+        }
+        let starting = nodes.iter().filter(|(_, node)| node.state == State::Starting);
+        self.starting = starting.map(|(name, _)| (*name).to_owned()).collect();
+        nodes
     }
 
     /// Nodes that were there and are not any more.

@@ -111,6 +111,19 @@ fn b143_a_node_that_was_ready_in_between_is_not_lost() {
 }
 
 #[test]
+fn b143_a_node_that_falls_silent_before_it_was_ready_is_starting_until_it_is() {
+    let told = story(&[
+        (0, "a+ b. c."),
+        (1, "a+ b- c-"),
+        (99, "a+ b- c-"),
+        (100, "a+ b+ c-"),
+        (101, "a+ b- c-"),
+        (116, "a+ b- c-"),
+    ]);
+    assert_eq!(told, [is("", None), is("", None), is("", None), is("", None), is("", 116), is("b", None)]);
+}
+
+#[test]
 fn b143_the_share_is_the_one_that_is_configured() {
     for (share, is_braked) in [(0.0, true), (0.39, true), (0.4, false), (1.0, false)] {
         let limits = Limits { lost_node_share: share, ..LIMITS };
