@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
 use super::Context;
-use super::nodes::Assessment;
+use super::nodes::Outages;
 use crate::cluster::{self, Class, Resource, Selection};
 
 mod network;
@@ -26,7 +26,7 @@ const WRITES: usize = 8;
 /// All duties, side by side; a sweep not before `next_sweep`. Never ends; dropping it stops them where they stand, but for
 /// writes that have begun.
 pub(super) async fn all(context: &Context, next_sweep: &Mutex<Instant>) {
-    let (tell, told) = watch::channel(Assessment::default());
+    let (tell, told) = watch::channel(Outages::default());
     tokio::join!(
         again("nodes", || nodes::run(context, &tell)),
         again("outages", || outages::run(context, told.clone())),

@@ -67,7 +67,7 @@ impl Metrics {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.lost_nodes.set(count(assessment.not_ready_count));
         self.lost_node_brake.set(i64::from(assessment.is_braked));
-        self.silent_agents.set(count(assessment.silent.len()));
+        self.silent_agents.set(count(assessment.outages.silent.len()));
     }
 
     /// An object that belonged to nobody was deleted.

@@ -34,10 +34,8 @@ pub(super) struct Agent {
 /// What seems to be wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Assessment {
-    /// Nodes whose sessions are to be taken out of service: not Ready for a while, or deleted.
-    pub(super) lost: BTreeSet<String>,
-    /// Ready nodes without an agent that works.
-    pub(super) silent: BTreeSet<String>,
+    /// What something is to be done about.
+    pub(super) outages: Outages,
     /// How many nodes are not Ready and were, whether or not anything is done about it.
     pub(super) not_ready_count: usize,
     /// Too many nodes seem lost at once, or seemed so a while ago, which is more likely a mistake about them: nothing is done
@@ -45,7 +43,16 @@ pub(super) struct Assessment {
     pub(super) is_braked: bool,
 }
 
-impl Assessment {
+/// The nodes that something is to be done about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outages {
+    /// Nodes whose sessions are to be taken out of service: not Ready for a while, or deleted.
+    pub(super) lost: BTreeSet<String>,
+    /// Ready nodes without an agent that works.
+    pub(super) silent: BTreeSet<String>,
+}
+
+impl Outages {
     /// What is wrong with that node, as far as something is to be done about it.
     pub(super) fn outage(&self, node: &str) -> Option<Outage> {
         let silent = || self.silent.contains(node).then_some(Outage::Silent);
@@ -115,7 +122,8 @@ impl Memory {
             lost.extend(self.gone.keys().cloned());
         }
         let silent = since(&self.unheard, limits.silent_agent);
-        let assessment = Assessment { lost, silent, not_ready_count: self.not_ready.len(), is_braked };
+        let outages = Outages { lost, silent };
+        let assessment = Assessment { outages, not_ready_count: self.not_ready.len(), is_braked };
         (assessment, self.next(limits, now))
     }
 

@@ -15,9 +15,8 @@ use crate::backoff::Backoff;
 use crate::cluster::{Resource, Selection};
 use crate::desired::node_hash;
 use crate::elected::Context;
-use crate::elected::nodes::Assessment;
+use crate::elected::nodes::Outages;
 use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
-use crate::events::Tone;
 use crate::json;
 use crate::node::State;
 use crate::objects::{Kind, resource};
@@ -42,22 +41,25 @@ struct Memory {
     marked: BTreeMap<String, BTreeSet<String>>,
     /// Of which look each node's last was, and for what.
     looks: BTreeMap<String, (Outage, u64)>,
+    /// Lost nodes that were deleted, and had neither sessions nor slices of ours left: nothing comes there any more.
+    over: BTreeSet<String>,
     /// How many looks there were.
     count: u64,
 }
 
 impl Memory {
-    /// Forgets what is over.
-    fn keep(&mut self, assessment: &Assessment) {
-        self.marked.retain(|node, _| assessment.silent.contains(node));
-        self.looks.retain(|node, (outage, _)| assessment.outage(node) == Some(*outage));
+    /// Forgets what is no longer so.
+    fn keep(&mut self, outages: &Outages) {
+        self.marked.retain(|node, _| outages.silent.contains(node));
+        self.looks.retain(|node, (outage, _)| outages.outage(node) == Some(*outage));
+        self.over.retain(|node| outages.lost.contains(node));
     }
 
     /// The nodes with an outage: those that nobody has looked at yet come first, the lost ones before the others, and then
-    /// those whose last look is the oldest, so that none waits for ever where the assessment changes all the time.
-    fn order(&self, assessment: &Assessment) -> Vec<(String, Outage)> {
-        let lost = assessment.lost.iter().map(|node| (node.clone(), Outage::Lost));
-        let silent = assessment.silent.iter().map(|node| (node.clone(), Outage::Silent));
+    /// those whose last look is the oldest, so that none waits for ever where the outages change all the time.
+    fn order(&self, outages: &Outages) -> Vec<(String, Outage)> {
+        let lost = outages.lost.difference(&self.over).map(|node| (node.clone(), Outage::Lost));
+        let silent = outages.silent.iter().map(|node| (node.clone(), Outage::Silent));
         let mut nodes: Vec<_> = lost.chain(silent).collect();
         nodes.sort_by_key(|(node, _)| self.looks.get(node).map(|(_, look)| *look));
         nodes
@@ -69,19 +71,14 @@ impl Memory {
     }
 }
 
-/// Does what the newest assessment asks for. Never ends.
-pub(super) async fn run(context: &Context, mut told: watch::Receiver<Assessment>) {
-    let mut is_braked = false;
+/// Does what the newest outages ask for. Never ends.
+pub(super) async fn run(context: &Context, mut told: watch::Receiver<Outages>) {
     let mut failures = Backoff::new(RETRY, ROUND);
     let mut memory = Memory::default();
     loop {
-        let assessment = told.borrow_and_update().clone();
-        if assessment.is_braked != is_braked {
-            is_braked = assessment.is_braked;
-            tell_brake(context, &assessment);
-        }
-        memory.keep(&assessment);
-        let pause = if round(context, &assessment, &told, &mut memory).await {
+        let outages = told.borrow_and_update().clone();
+        memory.keep(&outages);
+        let pause = if round(context, &outages, &told, &mut memory).await {
             failures.over();
             ROUND
         } else {
@@ -95,18 +92,13 @@ pub(super) async fn run(context: &Context, mut told: watch::Receiver<Assessment>
     }
 }
 
-/// One look at every node with an outage. It is left as soon as the assessment is another: a node that was lost just now need
+/// One look at every node with an outage. It is left as soon as the outages are others: a node that was lost just now need
 /// not wait for those that were lost before. Whether all of it succeeded.
-async fn round(
-    context: &Context,
-    assessment: &Assessment,
-    told: &watch::Receiver<Assessment>,
-    memory: &mut Memory,
-) -> bool {
+async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outages>, memory: &mut Memory) -> bool {
     // Asked again before every write, too: a node that is back belongs to its own agent.
     let holds = || !told.has_changed().unwrap_or_default();
     let mut is_fine = true;
-    for (node, outage) in memory.order(assessment) {
+    for (node, outage) in memory.order(outages) {
         if !holds() {
             return is_fine;
         }
@@ -129,8 +121,13 @@ async fn look(
     memory: &mut Memory,
     holds: &impl Fn() -> bool,
 ) -> Result<(), Logged> {
-    if outage == Outage::Lost && !is_lost(context, node).await? {
-        return Ok(());
+    let mut is_gone = false;
+    if outage == Outage::Lost {
+        let state = state(context, node).await?;
+        if state.is_some_and(|state| !state.is_lost()) {
+            return Ok(());
+        }
+        is_gone = state.is_none();
     }
     // Slices before pods: none is judged by a pod as it was before the slice was written, since one that was written after it
     // was listed is refused for its version.
@@ -140,7 +137,11 @@ async fn look(
     }
     let pods = pods(context, node).await?;
     let withdrawn = match slices {
-        Ok(mut slices) => {
+        Ok(Slices { count: 0, .. }) if is_gone && pods.is_empty() => {
+            memory.over.insert(node.to_owned());
+            return Ok(());
+        }
+        Ok(Slices { mut slices, .. }) => {
             slices.retain(|slice| leads_astray(slice, &pods));
             withdraw(context, node, &slices, holds).await
         }
@@ -155,11 +156,11 @@ async fn look(
     mark(context, node, outage, pods, marked, holds).await.and(withdrawn)
 }
 
-/// Whether the node is lost by what the API server says now: where nodes cannot be watched, the last picture of them stays,
-/// and may be old.
-async fn is_lost(context: &Context, node: &str) -> Result<bool, Logged> {
+/// How the node is by what the API server says now, none for one that is not there: where nodes cannot be watched, the last
+/// picture of them stays, and may be old.
+async fn state(context: &Context, node: &str) -> Result<Option<State>, Logged> {
     let found = context.find(NODES, &Resource::core("nodes"), None, node).await?;
-    Ok(found.is_none_or(|node| State::of(&node).is_lost()))
+    Ok(found.as_ref().map(State::of))
 }
 
 /// The pods of a node with the label of a session. One that has lost it since is not among them: its slice stays in service
@@ -178,26 +179,31 @@ async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Logged> {
     Ok(pods)
 }
 
-/// Our slices of a node that have endpoints. Of a lost node there are none to be judged: what is read is out of service.
-async fn slices(
-    context: &Context,
-    node: &str,
-    outage: Outage,
-    holds: &impl Fn() -> bool,
-) -> Result<Vec<Value>, Logged> {
+/// Our slices of a node.
+struct Slices {
+    /// How many there are.
+    count: usize,
+    /// Those that have endpoints. Of a lost node there are none to be judged: what is read is out of service.
+    slices: Vec<Value>,
+}
+
+/// Lists them, as long as the outage `holds`.
+async fn slices(context: &Context, node: &str, outage: Outage, holds: &impl Fn() -> bool) -> Result<Slices, Logged> {
     let resource = resource(Kind::EndpointSlice, "v1");
     let labels = format!("{MANAGED_BY}={AGENT},{NODE_HASH}={}", node_hash(node));
     let selection = Selection { labels, ..Selection::default() };
-    let (mut pages, mut slices, mut result) = (context.cluster.pages(&resource, &selection), Vec::new(), Ok(()));
+    let (mut pages, mut result) = (context.cluster.pages(&resource, &selection), Ok(()));
+    let (mut count, mut slices) = (0, Vec::new());
     while holds()
         && let Some(page) = context.told(SLICES, pages.next().await)?
     {
+        count += page.items.len();
         match outage {
             Outage::Lost => result = withdraw(context, node, &page.items, holds).await.and(result),
             Outage::Silent => slices.extend(page.items.into_iter().filter(|slice| withdrawn(slice, node).is_some())),
         }
     }
-    result.map(|()| slices)
+    result.map(|()| Slices { count, slices })
 }
 
 /// Takes the endpoints of these slices out of service, as far as they are that node's.
@@ -276,21 +282,6 @@ async fn write_all<F: Future<Output = (String, Result<bool, Logged>)>>(
     result
 }
 
-/// An Event on the agent's own pod, since there is no other object that it is about.
-fn tell_brake(context: &Context, assessment: &Assessment) {
-    let not_ready = assessment.not_ready_count;
-    if !assessment.is_braked {
-        tracing::info!(not_ready, "few enough nodes are lost to do something about them");
-        return;
-    }
-    tracing::warn!(not_ready, "too many nodes seem lost at once, so nothing is done about any of them");
-    let note = format!(
-        "{not_ready} nodes are not Ready at once, a larger share than --lost-node-share allows. That may as well be a fault \
-         of the control plane, so sessions stay in service. Look at the nodes' conditions."
-    );
-    context.events.tell_own(Tone::Warning, "TooManyNodesLost", &note);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,15 +289,11 @@ mod tests {
     #[test]
     fn whoever_was_lost_just_now_comes_first_and_nobody_waits_for_ever() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-        let assessed = |lost: &[&str], silent: &[&str]| Assessment {
-            lost: names(lost),
-            silent: names(silent),
-            ..Assessment::default()
-        };
+        let assessed = |lost: &[&str], silent: &[&str]| Outages { lost: names(lost), silent: names(silent) };
         let mut memory = Memory::default();
-        let order = |memory: &mut Memory, assessment: &Assessment| {
-            memory.keep(assessment);
-            let nodes = memory.order(assessment);
+        let order = |memory: &mut Memory, outages: &Outages| {
+            memory.keep(outages);
+            let nodes = memory.order(outages);
             // The round is left after the first.
             memory.looks_at(&nodes[0].0, nodes[0].1);
             nodes.into_iter().map(|(node, _)| node).collect::<Vec<_>>().join(" ")

@@ -51,7 +51,7 @@ fn b143_lost_is_who_is_not_ready_unless_too_many_are_at_once() {
         let (mut memory, start) = (Memory::default(), Instant::now());
         for (after, lost) in [(Duration::ZERO, ""), (LIMITS.lost_node, lost)] {
             let (assessment, _) = memory.assess(&nodes(text), &[], LIMITS, start + after);
-            assert_eq!((names(&assessment.lost).as_str(), assessment.is_braked), (lost, is_braked), "{text}");
+            assert_eq!((names(&assessment.outages.lost).as_str(), assessment.is_braked), (lost, is_braked), "{text}");
             assert_eq!(assessment.not_ready_count, text.matches('-').count(), "{text}");
         }
     }
@@ -63,7 +63,7 @@ fn story(steps: &[(u64, &str)]) -> Vec<(String, Option<u64>)> {
     let step = |(after, text): &(u64, &str)| {
         let (assessment, next) =
             memory.assess(&nodes(text), &agents(text), LIMITS, start + Duration::from_secs(*after));
-        let lost = if assessment.is_braked { "!".to_owned() } else { names(&assessment.lost) };
+        let lost = if assessment.is_braked { "!".to_owned() } else { names(&assessment.outages.lost) };
         (lost, next.map(|next| next.duration_since(start).as_secs()))
     };
     steps.iter().map(step).collect()
@@ -139,7 +139,7 @@ fn b143_a_deleted_node_is_lost_for_a_while_trips_no_brake_and_is_not_counted() {
     let mut lost = |text, after| {
         let (assessment, _) = memory.assess(&nodes(text), &[], LIMITS, start + after);
         assert_eq!((assessment.is_braked, assessment.not_ready_count), (false, 0), "{text}");
-        names(&assessment.lost)
+        names(&assessment.outages.lost)
     };
     assert_eq!(lost("a+ b+ c+", Duration::ZERO), "");
     assert_eq!(lost("a+", Duration::from_secs(1)), "b c");
@@ -171,7 +171,7 @@ fn b143_an_agent_is_silent_after_a_minute_without_it_on_a_ready_node() {
         for (nodes_then, agents_then, after) in steps {
             (last, _) = memory.assess(&nodes(nodes_then), &agents(agents_then), LIMITS, start + *after);
         }
-        assert_eq!(names(&last.silent), silent, "{steps:?}");
+        assert_eq!(names(&last.outages.silent), silent, "{steps:?}");
     }
 }
 
@@ -181,7 +181,7 @@ fn two_agents_on_a_node_are_heard_if_one_is() {
     let mut memory = Memory::default();
     let start = Instant::now();
     for after in [Duration::ZERO, LIMITS.silent_agent] {
-        assert!(memory.assess(&nodes("a+"), &pair, LIMITS, start + after).0.silent.is_empty());
+        assert!(memory.assess(&nodes("a+"), &pair, LIMITS, start + after).0.outages.silent.is_empty());
     }
 }
 
@@ -191,7 +191,7 @@ fn no_agent_is_missed_where_none_runs() {
     let mut memory = Memory::default();
     let start = Instant::now();
     for after in [Duration::ZERO, LIMITS.silent_agent] {
-        assert!(memory.assess(&windows, &[], LIMITS, start + after).0.silent.is_empty());
+        assert!(memory.assess(&windows, &[], LIMITS, start + after).0.outages.silent.is_empty());
     }
 }
 

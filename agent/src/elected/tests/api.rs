@@ -43,7 +43,7 @@ struct State {
     meanwhile: Option<(&'static str, &'static str, Meanwhile)>,
     /// What was listed with no limit, and what whole.
     unpaged: BTreeSet<String>,
-    whole: BTreeSet<String>,
+    whole: BTreeMap<String, usize>,
     changed: Arc<Notify>,
 }
 
@@ -91,8 +91,8 @@ impl Api {
         self.state().unpaged.clone()
     }
 
-    /// The kinds of which somebody has asked for more than metadata.
-    pub(super) fn whole(&self) -> BTreeSet<String> {
+    /// The kinds of which somebody has asked for more than metadata, and how often.
+    pub(super) fn whole(&self) -> BTreeMap<String, usize> {
         self.state().whole.clone()
     }
 
@@ -162,7 +162,7 @@ impl Api {
             parts.headers.get("accept").is_some_and(|accept| accept.to_str().unwrap().contains("Metadata"));
         let shown = if is_metadata { metadata } else { Value::clone };
         if parts.method == Method::GET && !is_metadata {
-            self.state().whole.insert(plural.to_owned());
+            *self.state().whole.entry(plural.to_owned()).or_default() += 1;
         }
         if plural == "httproutes" {
             return failure(404, "NotFound");

@@ -51,7 +51,7 @@ async fn of_many_sessions_none_is_missed_and_never_are_all_of_them_asked_for_at_
     until("marked", || ids.iter().all(|id| reason(&api, id) == "NodeLost")).await;
     assert!(!ids.iter().any(|id| serves(&api, id)));
     assert!(api.unpaged().is_empty(), "{:?}", api.unpaged());
-    let read: Vec<_> = api.whole().into_iter().collect();
+    let read: Vec<_> = api.whole().into_keys().collect();
     assert_eq!(
         read,
         ["endpointslices", "leases", "networkpolicies", "nodes", "pods"],
@@ -178,6 +178,58 @@ async fn what_its_agent_writes_while_it_is_called_silent_is_not_judged_by_what_w
         assert_eq!(slice["endpoints"][0]["addresses"], json!(["10.0.0.2"]), "{plural}");
         agent.ends().await;
     }
+}
+
+/// How often outages were looked at: nobody else reads whole slices.
+fn looks(api: &Api) -> usize {
+    api.whole().get("endpointslices").copied().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_node_is_looked_at_no_more_often_where_others_come_and_go() {
+    let api = cluster(6);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    set_node(&api, 2, "Unknown");
+    until("marked", || reason(&api, "there") == "NodeLost").await;
+    let before = looks(&api);
+    for count in 0..60 {
+        set_node(&api, 3, if count % 2 == 0 { "False" } else { "True" });
+        until("seen", || agent.metric("lost_nodes") == 2 - count % 2).await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    let looks = looks(&api) - before;
+    assert!((5..=8).contains(&looks), "one in ten seconds: {looks}");
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_a_deleted_node_is_looked_at_until_nothing_is_left_there() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_secs(5)).await;
+    api.remove("nodes", "", "node-2");
+    until("marked", || reason(&api, "there") == "NodeLost").await;
+    assert!(!serves(&api, "there"));
+    let before = looks(&api);
+    until("it is looked at while something is left", || looks(&api) > before).await;
+    api.remove("pods", "team-a", "there");
+    api.remove("endpointslices", "team-a", "s-there");
+    // The round after the last look finds nothing.
+    sleep(Duration::from_secs(21)).await;
+    let before = looks(&api);
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(looks(&api), before);
+    // Whoever comes under its name is another.
+    set_node(&api, 2, "True");
+    add_session(&api, "again", 2);
+    sleep(Duration::from_mins(1)).await;
+    assert!(serves(&api, "again"));
+    set_node(&api, 2, "Unknown");
+    until("marked", || reason(&api, "again") == "NodeLost").await;
+    agent.ends().await;
 }
 
 #[tokio::test(start_paused = true)]
