@@ -78,7 +78,17 @@ impl Agent {
     /// When they do not get there.
     pub async fn until_settled(&self, sessions: u32) -> Result<Metrics> {
         self.until(r#"addresses{state="reachable",identity="proved"}"#, sessions.into()).await?;
-        self.until(r#"queue_depth{queue="tell"}"#, 0.0).await
+        let mut last = self.until(r#"queue_depth{queue="tell"}"#, 0.0).await?;
+        loop {
+            // Writes that are on their way wait no more.
+            tokio::time::sleep(20 * POLL).await;
+            let next = self.until(r#"queue_depth{queue="tell"}"#, 0.0).await?;
+            let told = |metrics: &Metrics| metrics.value("pod_status_patches_total");
+            if told(&next)? <= told(&last)? {
+                return Ok(next);
+            }
+            last = next;
+        }
     }
 }
 

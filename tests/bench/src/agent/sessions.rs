@@ -130,12 +130,18 @@ impl Sessions {
     /// # Errors
     /// In the API server's words.
     pub async fn delete(&self) -> Result<()> {
-        self.pods.delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await?;
+        let at_once = DeleteParams::default().grace_period(0);
         let services: Api<Service> = Api::namespaced(self.client.clone(), NAMESPACE);
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), NAMESPACE);
         let one = ListParams::default().limit(1);
-        while !self.pods.list_metadata(&one).await?.items.is_empty()
-            || !services.list_metadata(&one).await?.items.is_empty()
+        while !self.pods.list_metadata(&one).await?.items.is_empty() {
+            // An API server gives up a request after a minute, before ten thousand are deleted: what is left is asked for again.
+            match self.pods.delete_collection(&at_once, &ListParams::default()).await {
+                Err(kube::Error::Api(refused)) if refused.code < 500 => return Err(kube::Error::Api(refused).into()),
+                _ => {}
+            }
+        }
+        while !services.list_metadata(&one).await?.items.is_empty()
             || !slices.list_metadata(&one).await?.items.is_empty()
         {
             sleep(POLL).await;
