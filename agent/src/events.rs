@@ -162,6 +162,8 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
+    use crate::desired::testing::session;
+    use crate::testing::answer;
 
     #[test]
     fn an_event_has_a_name_that_kubernetes_takes_however_long_the_pods_is() {
@@ -170,8 +172,6 @@ mod tests {
             assert!(cofferdam_model::is_object_name(&name), "{name}");
         }
     }
-    use crate::desired::testing::session;
-    use crate::testing::answer;
 
     /// Events, and an API server that answers to each when it is told to.
     struct Told {

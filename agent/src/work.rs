@@ -197,16 +197,12 @@ impl Work {
         }
         self.probes.inherit(snapshot, ground);
         let (task, published) = self.publisher.look(&self.crew, snapshot, ground, &mut self.stages);
-        let task = task.map(Todo::Publish);
         let (ended, ends) = self.ending.look(&self.crew, &snapshot.seen, &ground.policy, Now::read());
-        if self.ending.is_deleted() {
+        let todo = task.map(Todo::Publish).or(ended.map(Todo::Delete));
+        // Where the elected agent speaks for it, two that speak would contradict each other.
+        if self.ending.is_deleted() || (snapshot.is_node_lost && is_spoken_for(&snapshot.seen)) {
             self.probes.stop();
-            return (task.or(ended.map(Todo::Delete)), earliest([published, ends]));
-        }
-        if snapshot.is_node_lost && is_spoken_for(&snapshot.seen) {
-            // The elected agent speaks for it, and two that speak would contradict each other.
-            self.probes.stop();
-            return (task.or(ended.map(Todo::Delete)), earliest([published, ends]));
+            return (todo, earliest([published, ends]));
         }
         let aims = probing::aims(snapshot, ground, &self.publisher);
         self.probes.set(&self.crew.prober, ground.policy.routing().failures, aims);
@@ -215,8 +211,7 @@ impl Work {
         self.stages.told(&report, &self.crew.metrics);
         self.teller.newly_programmed().for_each(|port| self.probes.hurry(port));
         let (news, later) = self.teller.news(&snapshot.seen, report, Instant::now());
-        let todo = task.or(ended.map(Todo::Delete)).or(news.map(Todo::Tell));
-        (todo, earliest([published, ends, overdue, later]))
+        (todo.or(news.map(Todo::Tell)), earliest([published, ends, overdue, later]))
     }
 
     /// Does what there is to do, if it is still of this queue.

@@ -135,6 +135,7 @@ impl Pages<'_> {
         let resource_version = metadata.resource_version.unwrap_or_default();
         Ok(Some(Page { items: items.unwrap_or_default(), resource_version }))
     }
+
     /// The answer to the next question. Whoever gets no first page has lost nothing, and begins anew by themselves; with a later
     /// one all that was read before it would be lost, so it is asked for again while that may help.
     async fn answer<T: DeserializeOwned>(&self) -> Result<T, Failed> {

@@ -8,7 +8,7 @@ use super::Crew;
 use crate::backoff::Backoff;
 use crate::cluster::Resource;
 use crate::events::Tone;
-use crate::session::{Phase, Seen};
+use crate::session::{Phase, Seen, Session};
 
 /// Before a deletion is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -78,7 +78,7 @@ impl Ending {
         now: Now,
     ) -> (Option<Because>, Option<Instant>) {
         let session = &seen.session;
-        if session.phase.is_live() && !session.findings.is_empty() && !std::mem::replace(&mut self.was_counted, true) {
+        if has_slipped_through(session) && !std::mem::replace(&mut self.was_counted, true) {
             crew.metrics.slipped_through();
         }
         let may = self.not_before.is_none_or(|moment| moment <= now.here);
@@ -154,8 +154,11 @@ fn because(seen: &Seen, policy: &Policy, now: i64) -> Option<Because> {
     if due(seen, policy).is_some_and(|due| due <= now) {
         return Some(Because::Finished);
     }
-    let has_slipped_through = session.phase.is_live() && !session.findings.is_empty();
-    (has_slipped_through && seen.is_unwelcome).then_some(Because::SlippedThrough)
+    (has_slipped_through(session) && seen.is_unwelcome).then_some(Because::SlippedThrough)
+}
+
+fn has_slipped_through(session: &Session) -> bool {
+    session.phase.is_live() && !session.findings.is_empty()
 }
 
 /// When a finished pod is to be deleted, in seconds since 1970. Never one that a controller owns, which wants to count it,

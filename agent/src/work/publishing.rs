@@ -238,14 +238,12 @@ impl Publisher {
     pub(super) async fn carry_out(&mut self, crew: &Crew, session: &Session, task: Task) {
         self.pause = self.backoff.failed();
         let attempt = self.make_so(crew, session, task).await;
-        match attempt {
-            // What has become of the session the next look says.
-            Attempt::Done => self.succeeded(),
-            Attempt::Failed(..) => self.conclude(session, attempt),
-            _ => {
-                self.succeeded();
-                self.conclude(session, attempt);
-            }
+        if !matches!(attempt, Attempt::Failed(..)) {
+            self.succeeded();
+        }
+        // What has become of a session of which all was done the next look says.
+        if attempt != Attempt::Done {
+            self.conclude(session, attempt);
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Place {
     pub queue: Queue,
     turn: Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>,
     slow: Arc<Semaphore>,
-    queued: Option<Queued>,
+    _queued: Queued,
 }
 
 /// The right to do one thing.
@@ -67,7 +67,7 @@ impl Turns {
             Queue::Tell => &self.tell,
         };
         let turn = Box::pin(Arc::clone(prompt).acquire_owned());
-        Place { queue, turn, slow: Arc::clone(slow), queued: Some(self.metrics.queued(queue)) }
+        Place { queue, turn, slow: Arc::clone(slow), _queued: self.metrics.queued(queue) }
     }
 }
 
@@ -76,7 +76,6 @@ impl Place {
     pub(super) async fn turn(&mut self) -> Turn {
         // Nobody closes the queues.
         let place = self.turn.as_mut().await.ok();
-        self.queued = None;
         Turn { place, slow: Arc::clone(&self.slow) }
     }
 }

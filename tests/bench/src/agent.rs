@@ -111,22 +111,22 @@ impl Bench {
         let (mut heads, mut columns, mut sessions) = (Vec::new(), Vec::new(), 0);
         for arrivals in ARRIVALS {
             let (rounds, seconds) = effort.pick((5, 10), (1, 1));
-            let (count, times) = match arrivals {
+            let (head, count, times) = match arrivals {
                 Arrivals::InASecond(rate) => {
                     let times = schedule(rate, Duration::from_secs(seconds));
-                    (u32::try_from(times.len())?, Some(times))
+                    (format!("{rate} pods a second"), u32::try_from(times.len())?, Some(times))
                 }
-                Arrivals::AtOnce(count) => (effort.pick(count, count / 100), None),
+                Arrivals::AtOnce(count) => {
+                    let count = effort.pick(count, count / 100);
+                    (format!("{count} at once"), count, None)
+                }
             };
             let mut column = Published::default();
             for _ in 0..rounds {
                 self.round(&agent, count, times.as_deref(), &mut column).await?;
                 sessions += count;
             }
-            heads.push(match arrivals {
-                Arrivals::InASecond(rate) => format!("{rate} pods a second"),
-                Arrivals::AtOnce(_) => format!("{count} at once"),
-            });
+            heads.push(head);
             columns.push(column.cells()?);
         }
         let row = |(row, head): (usize, &str)| {
