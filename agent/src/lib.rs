@@ -10,7 +10,7 @@
 //! What decides is pure: `session`, `layer`, `desired`, `plan`, `verdict`, `report`, about `objects` of a few kinds, read as
 //! `json`, and in the words of [`reason`], which alone others need to know. What does is thin:
 //!
-//! * `cluster`: the API server; `backoff`: pauses between attempts; `watch`: a list, then a watch, for ever; `informers`: what
+//! * `cluster`: the API server; `backoff` and `until`: pauses; `watch`: a list, then a watch, for ever; `informers`: what
 //!   is watched;
 //! * `world`: what is known of the node; `ground`: policy, routing layer, Gateway;
 //! * `work`: one task for each session; `probe`: whether ports and addresses work; `events`, `metrics`;
@@ -48,6 +48,7 @@ mod serve;
 mod session;
 #[cfg(test)]
 mod testing;
+mod until;
 mod verdict;
 mod watch;
 mod work;

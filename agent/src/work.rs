@@ -18,6 +18,7 @@ use crate::metrics::{Metrics, Queue, Tally};
 use crate::probe::Prober;
 use crate::reason::Reason;
 use crate::session::Seen;
+use crate::until::until;
 use crate::world::{Snapshot, World};
 
 mod deletions;
@@ -242,13 +243,6 @@ fn earliest<const MANY: usize>(moments: [Option<Instant>; MANY]) -> Option<Insta
 async fn granted(place: &mut Option<Place>) -> Turn {
     match place {
         Some(place) => place.turn().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment.into()).await,
         None => std::future::pending().await,
     }
 }

@@ -1,15 +1,14 @@
 //! Watches nodes and agents, and tells what is wrong with them.
 
-use std::future::pending;
-
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
 use crate::elected::nodes::{Agent, Assessment, Limits, Memory, Node, Outages};
 use crate::events::Tone;
 use crate::json::name;
+use crate::until::until;
 use crate::watch::{Collected, Lookout};
 
 /// The pods of the agents, in Cofferdam's namespace.
@@ -41,7 +40,7 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Outages>) {
     loop {
         tokio::select! {
             goes_on = lookout.changed() => if !goes_on { return },
-            () = at(next) => {}
+            () = until(next) => {}
         }
         let Some((assessment, again)) = assess(&mut memory, &lookout.seen(), context.limits) else { continue };
         next = again;
@@ -55,14 +54,6 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Outages>) {
             *told = assessment.outages;
             is_new
         });
-    }
-}
-
-/// Waits until then; for ever, where there is no such time.
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => pending().await,
     }
 }
 
