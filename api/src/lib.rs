@@ -1,0 +1,7 @@
+//! The API: HTTP requests become **bare** pods, and what the cluster says of them becomes events and terminal bytes.
+//!
+//! It holds no truth of its own: a session is its pod and its Secret, and the API may be restarted under it.
+//!
+//! * [`wire`]: what clients send and get.
+
+pub mod wire;
