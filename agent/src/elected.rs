@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use cofferdam_kubernetes::Cluster;
 use cofferdam_model::policy::Policy;
 use cofferdam_runtime::stop::Stop;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::cluster::Cluster;
 use crate::events::Events;
 
 mod duties;

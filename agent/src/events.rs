@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use cofferdam_kubernetes::{Cluster, Resource, json};
 use futures_util::{StreamExt as _, stream};
 use k8s_openapi::jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
@@ -12,8 +13,6 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use cofferdam_model::keys;
 use cofferdam_model::text::shown;
 
-use crate::cluster::{Cluster, Resource};
-use crate::json;
 use crate::metrics::Metrics;
 use crate::session::Session;
 
@@ -197,7 +196,7 @@ mod tests {
                 }
             });
             let registry = Registry::new();
-            let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
+            let cluster = Cluster::new(Client::new(service, "default"), keys::AGENT, &registry).unwrap();
             let metrics = Metrics::register(&registry, "digest", false).unwrap();
             let (events, sending) = Events::new(cluster, metrics, "cofferdam-system", "agent");
             tell(&events);

@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_kubernetes::watch::{Lookout, Watches};
+use cofferdam_kubernetes::{Cluster, Selection};
 use cofferdam_model::policy::{Policy, RoutingMode};
 use cofferdam_runtime::ready::Gate;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cluster::{Cluster, Selection};
 use crate::layer::{self, GatewayClass, Layer, LayerError, Surroundings};
-use crate::metrics::Watches;
 use crate::probe::Tls;
 use crate::verdict::Known;
-use crate::watch::Lookout;
 use crate::world::World;
 
 mod sights;

@@ -6,21 +6,19 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use cofferdam_kubernetes::watch::{Change, Collected, Watches, follow};
+use cofferdam_kubernetes::{Cluster, Resource, Selection, json};
 use cofferdam_model::keys;
 use cofferdam_model::policy::Policy;
 use cofferdam_runtime::ready::Gate;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
-use crate::cluster::{Cluster, Resource, Selection};
 use crate::desired::node_hash;
-use crate::json;
-use crate::metrics::Watches;
 use crate::network_policy;
 use crate::node::State;
 use crate::objects::{Kind, resource};
 use crate::session::{Phase, Seen};
-use crate::watch::{Change, Collected, follow};
 use crate::world::{Moment, World};
 
 mod namespaces;
@@ -267,7 +265,7 @@ mod tests {
         let registry = prometheus::Registry::new();
         Informers {
             world: Arc::clone(world),
-            cluster: Cluster::new(client, &registry).unwrap(),
+            cluster: Cluster::new(client, keys::AGENT, &registry).unwrap(),
             watches: crate::metrics::Metrics::register(&registry, "", false).unwrap().watches,
             node: "node-1".to_owned(),
             namespace: None,

@@ -7,11 +7,10 @@
 //! probes ───────────────────────┴───────────┴▶ report ─▶ one patch of pods/status, Events
 //! ```
 //!
-//! What decides is pure: `session`, `layer`, `desired`, `plan`, `verdict`, `report`, about `objects` of a few kinds, read as
-//! `json`, and in the words of [`reason`], which alone others need to know. What does is thin:
+//! What decides is pure: `session`, `layer`, `desired`, `plan`, `verdict`, `report`, about `objects` of a few kinds,
+//! and in the words of [`reason`], which alone others need to know. What does is thin:
 //!
-//! * `cluster`: the API server; `backoff` and `until`: pauses; `watch`: a list, then a watch, for ever; `informers`: what
-//!   is watched;
+//! * `informers`: what is watched;
 //! * `world`: what is known of the node; `ground`: policy, routing layer, Gateway;
 //! * `work`: one task for each session; `probe`: whether ports and addresses work; `events`, `metrics`;
 //! * `elected`: what one agent does for all.
@@ -26,15 +25,12 @@ use cofferdam_runtime::stop::Stop;
 use cofferdam_runtime::{logs, panics};
 
 mod args;
-mod backoff;
-mod cluster;
 mod config;
 mod desired;
 mod elected;
 mod events;
 mod ground;
 mod informers;
-mod json;
 mod layer;
 mod metrics;
 mod network_policy;
@@ -48,9 +44,7 @@ mod serve;
 mod session;
 #[cfg(test)]
 mod testing;
-mod until;
 mod verdict;
-mod watch;
 mod work;
 mod world;
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_kubernetes::watch::Watches;
 use cofferdam_policy_file::PolicyMetrics;
 use prometheus::core::Collector;
 use prometheus::{
@@ -14,13 +15,11 @@ use prometheus::{
 
 mod probes;
 mod tally;
-mod watches;
 
 use crate::objects::Kind;
 use crate::probe::Record;
 
 pub(crate) use tally::{PortState, SessionState, Tally};
-pub(crate) use watches::{Watches, Watching};
 
 /// From 10 ms up to what a large image takes.
 const STARTUP_SECONDS: [f64; 14] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];

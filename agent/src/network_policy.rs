@@ -9,12 +9,11 @@
 
 use std::net::IpAddr;
 
+use cofferdam_kubernetes::{Resource, Selection, json};
 use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, NETWORK_POLICY, SESSION};
 use cofferdam_model::policy::Network;
 use serde_json::{Value, json};
 
-use crate::cluster::{Resource, Selection};
-use crate::json;
 use crate::objects::digest;
 
 /// Where pods fetch their bodies from, at the API.

@@ -1,9 +1,8 @@
 //! How a node is, by its condition Ready.
 
+use cofferdam_kubernetes::json::{condition, parsed};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
-
-use crate::json::{condition, parsed};
 
 /// A node that said within so many seconds of its creation that it is not Ready, and has said nothing else since, is
 /// starting: it never was Ready.

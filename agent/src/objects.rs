@@ -2,13 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use cofferdam_kubernetes::Resource;
 use serde_json::Value;
-
-use crate::cluster::Resource;
-
-mod outline;
-
-pub(crate) use outline::{Bounded, outline};
 
 /// Gateway API's group.
 pub(crate) const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
@@ -125,7 +120,10 @@ pub(crate) fn resource(kind: Kind, version: &str) -> Resource {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_kubernetes::Bounded;
+
     use super::*;
+    use crate::desired::testing::{gateway, ingress, objects, session};
 
     #[test]
     fn a_name_tells_whose_an_object_is() {
@@ -136,5 +134,16 @@ mod tests {
             assert_eq!(id_of(Kind::HttpRoute, &route_name(id, 8080)), Some(id));
         }
         assert_eq!(id_of(Kind::Service, "web"), None);
+    }
+
+    #[test]
+    fn of_a_session_with_as_many_ports_as_there_may_be_everything_is_read() {
+        let ports: Vec<String> = (1..=100).map(|port| port.to_string()).collect();
+        for layer in [gateway(true), ingress()] {
+            for wanted in objects(&session(&ports.join(",")), &layer) {
+                let Bounded(read) = serde_json::from_str(&wanted.object.to_string()).unwrap();
+                assert_eq!(read, wanted.object, "{}", wanted.name);
+            }
+        }
     }
 }

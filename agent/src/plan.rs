@@ -1,10 +1,10 @@
 //! What has to be done to the objects of a session.
 
+use cofferdam_kubernetes::json::{each, is_leaving, label, owners, owning_pods};
 use cofferdam_model::keys;
 use serde_json::Value;
 
 use crate::desired::Wanted;
-use crate::json::{each, is_leaving, label, owners, owning_pods};
 use crate::objects::{Kind, Live, name};
 use crate::session::Session;
 

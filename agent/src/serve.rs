@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use cofferdam_kubernetes::Cluster;
+use cofferdam_model::keys;
 use cofferdam_model::policy::Policy;
 use cofferdam_policy_file::{Outcome as Reload, Reloader};
 use cofferdam_runtime::admin;
@@ -15,7 +17,6 @@ use cofferdam_runtime::stop::Stop;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::cluster::{self, Cluster};
 use crate::config::Config;
 use crate::elected;
 use crate::events::{Events, Tone};
@@ -64,9 +65,9 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let prober = Prober::new(config.probes_per_second, Metrics::probes(registry.registry(), config.probes_per_second)?);
     let elected_metrics = elected::Metrics::register(registry.registry(), metrics.watches.clone())?;
     let counts = Counts::register(registry.registry())?;
-    let client =
-        cluster::client(&kube::Config::infer().await.map_err(ServeError::NoCluster)?).map_err(ServeError::Client)?;
-    let cluster = Cluster::new(client, registry.registry())?;
+    let client = cofferdam_kubernetes::client(&kube::Config::infer().await.map_err(ServeError::NoCluster)?)
+        .map_err(ServeError::Client)?;
+    let cluster = Cluster::new(client, keys::AGENT, registry.registry())?;
 
     let readiness = Readiness::new();
     let gates = ["pods", "objects", "layer", "routes"].map(|name| readiness.gate(name));

@@ -7,18 +7,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cofferdam_kubernetes::{Cluster, until};
 use cofferdam_runtime::stop::Stop;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-use crate::cluster::Cluster;
 use crate::events::Events;
 use crate::ground::Ground;
 use crate::metrics::{Metrics, Queue, Tally};
 use crate::probe::Prober;
 use crate::reason::Reason;
 use crate::session::Seen;
-use crate::until::until;
 use crate::world::{Snapshot, World};
 
 mod deletions;

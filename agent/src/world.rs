@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use cofferdam_kubernetes::json;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use crate::ground::Ground;
-use crate::json;
 use crate::objects::{Kind, Live, id_of};
 use crate::session::Seen;
 

@@ -1,11 +1,11 @@
 //! What leads a host to the Service: an `HTTPRoute` for each port, or one Ingress.
 
+use cofferdam_kubernetes::json::each;
 use cofferdam_model::policy::ParentGateway;
 use serde_json::{Value, json};
 
 use super::metadata::Whose;
 use super::{Proof, Wanted};
-use crate::json::each;
 use crate::objects::{GATEWAY_GROUP, Kind, name, route_name};
 
 /// The request header by which a probe reaches the rule that proves who answers.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cofferdam_kubernetes::{Class, Failed, Resource, Selection};
 use cofferdam_runtime::panics;
 use kube::core::params::Preconditions;
 use serde_json::Value;
@@ -10,7 +11,6 @@ use tokio::time::{Instant, sleep};
 
 use super::Context;
 use super::nodes::Outages;
-use crate::cluster::{self, Class, Resource, Selection};
 
 mod network;
 mod nodes;
@@ -70,7 +70,7 @@ enum What {
 
 impl Context {
     /// The answer. What went wrong is told.
-    fn told<T>(&self, doing: &'static str, answer: Result<T, cluster::Failed>) -> Result<T, Logged> {
+    fn told<T>(&self, doing: &'static str, answer: Result<T, Failed>) -> Result<T, Logged> {
         answer.map_err(|failed| {
             self.troubles.failed(doing, &failed);
             Logged

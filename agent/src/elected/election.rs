@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cofferdam_kubernetes::Failed;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -11,7 +12,6 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Context;
 use super::lease::{self, Action, LOOK, PATIENCE, RENEW, Seen, TERM};
-use crate::cluster::Failed;
 use cofferdam_model::keys::AGENT;
 
 /// After a renewal that failed; there is little time left.

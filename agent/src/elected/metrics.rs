@@ -1,9 +1,9 @@
 //! What the elected agent counts. The registry puts `cofferdam_agent_` in front of every name.
 
+use cofferdam_kubernetes::watch::Watches;
 use prometheus::{IntCounterVec, IntGauge, Opts, Registry};
 
 use super::nodes::Assessment;
-use crate::metrics::Watches;
 use crate::objects::Kind;
 
 /// The metrics of the elected agent; clones share them. Gauges are zero on every agent that is not elected.

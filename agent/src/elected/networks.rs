@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cofferdam_kubernetes::Backoff;
 use cofferdam_model::policy::{NetworkMode, Policy};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::backoff::Backoff;
 use crate::network_policy::{Live, network_policy};
 use crate::session::Membership;
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cofferdam_kubernetes::json::{condition, label, text};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::outage::Outage;
-use crate::json::{condition, label, text};
 use crate::node::State;
 
 /// For how long a node that was deleted counts as lost: until then the cluster has deleted its pods.

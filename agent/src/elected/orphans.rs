@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use cofferdam_kubernetes::json;
 use cofferdam_model::is_object_name;
 use cofferdam_model::keys::{NODE, SESSION};
 use serde_json::Value;
-
-use crate::json;
 
 /// What is kept of an object.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@
 
 use std::net::IpAddr;
 
+use cofferdam_kubernetes::json::{self, annotation, each, label, owning_pods, parsed};
 use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESSION};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::json::{self, annotation, each, label, owning_pods, parsed};
 use crate::reason::{ConditionType, Reason};
 use crate::report::{self, changed};
 use crate::session::{Told, has_ended};

@@ -1,5 +1,6 @@
 //! The whole of it against an API server made by hand, in a time that passes at once.
 
+use cofferdam_model::keys;
 use prometheus::{Encoder, Registry, TextEncoder};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -32,7 +33,7 @@ impl Agent {
     fn start(api: &Api, pod: &str) -> Self {
         let (registry, line, stop) = (Registry::new(), Line::default(), Stop::new());
         let limits = Limits { lost_node_share: 0.5, lost_node: LOST_NODE, silent_agent: Duration::from_mins(1) };
-        let cluster = Cluster::new(api.client(&line), &registry).unwrap();
+        let cluster = Cluster::new(api.client(&line), keys::AGENT, &registry).unwrap();
         let metrics = crate::metrics::Metrics::register(&registry, "digest", false).unwrap();
         let (events, sending) = Events::new(cluster.clone(), metrics.clone(), SYSTEM, pod);
         tokio::spawn(sending);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cluster::Failed;
+use cofferdam_kubernetes::Failed;
 
 /// What has been told and is not over.
 #[derive(Debug, Default)]
@@ -30,8 +30,9 @@ impl Troubles {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_kubernetes::Class;
+
     use super::*;
-    use crate::cluster::Class;
 
     #[test]
     fn a_kind_of_trouble_is_told_once_until_it_is_over() {

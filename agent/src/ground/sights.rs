@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_kubernetes::watch::{Change, Collected, Lookout, Picture};
+use cofferdam_kubernetes::{Backoff, Cluster, Resource, Selection, json};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::Served;
-use crate::backoff::Backoff;
-use crate::cluster::{Cluster, Resource, Selection};
-use crate::json;
 use crate::layer::{GatewayClass, IngressClass};
 use crate::objects::GATEWAY_GROUP;
-use crate::watch::{Change, Collected, Lookout, Picture};
 
 /// Kinds may be installed later than we are; who has had none for long may wait for them longer.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -193,6 +191,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex};
 
+    use cofferdam_model::keys;
     use http::Request;
     use kube::client::Body;
     use serde_json::json;
@@ -229,7 +228,7 @@ mod tests {
             async move { if is_watch { std::future::pending().await } else { Ok::<_, Infallible>(found) } }
         });
         let registry = prometheus::Registry::new();
-        let cluster = Cluster::new(kube::Client::new(service, "default"), &registry).unwrap();
+        let cluster = Cluster::new(kube::Client::new(service, "default"), keys::AGENT, &registry).unwrap();
         let watches = crate::metrics::Metrics::register(&registry, "", false).unwrap().watches;
         let served = Arc::new(Mutex::new(Vec::new()));
         let its_served = Arc::clone(&served);

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cofferdam_kubernetes::json;
+use cofferdam_kubernetes::watch::{Change, Collected};
 use cofferdam_model::keys;
 
 use serde_json::Value;
 
-use crate::json;
 use crate::session::Membership;
-use crate::watch::{Change, Collected};
 
 /// What the namespaces are to us, and which of them have pods on the node that are no sessions now.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! What is judged where not all of it can be: the rest is held as it is.
 
+use cofferdam_kubernetes::json::each;
 use cofferdam_model::ports::Ports;
 use serde_json::{Value, json};
 
 use super::{find, has_claim};
 use crate::desired::Wanted;
-use crate::json::each;
 use crate::objects::{Kind, Live, name, route_name};
 use crate::session::Session;
 

@@ -1,3 +1,4 @@
+use cofferdam_kubernetes::outline;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -301,7 +302,7 @@ fn what_somebody_made_too_large_to_be_kept_is_made_anew() {
         let (mut server, wanted) = settled(&session("3000"), &layer);
         for at in 0..server.objects.len() {
             let object = server.objects[at].object.clone();
-            server.objects[at].object = crate::objects::outline(&object);
+            server.objects[at].object = outline(&object);
             let Live { kind, name, .. } = &server.objects[at];
             assert_eq!(told(&plan(&session("3000"), &wanted, &server.objects)), [format!("replace {kind:?} {name}")]);
             server.objects[at].object = object;

@@ -1,13 +1,14 @@
 //! From the pod that the API server sends to what is kept of it. A field that is not what it should be counts as missing.
 
+use cofferdam_kubernetes::json::{
+    self, annotation, condition, each, is_leaving, label, name, namespace, owners, parsed, text, uid,
+};
 use cofferdam_model::policy::{LONGEST_FINISHED_GRACE_SECONDS, Policy, SlippedThrough};
 use cofferdam_model::ports::Ports;
 use cofferdam_model::session::SessionId;
 use cofferdam_model::{audit, keys};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
-
-use crate::json::{self, annotation, condition, each, is_leaving, label, name, namespace, owners, parsed, text, uid};
 
 use super::{Condition, Membership, Phase, Progress, Seen, Session, Told};
 

@@ -1,9 +1,8 @@
 //! One condition in a status, and whether it can be believed.
 
+use cofferdam_kubernetes::json::condition;
 use cofferdam_model::text::shown;
 use serde_json::Value;
-
-use crate::json::condition;
 
 /// Bytes of a controller's message that are passed on.
 const MOST_SAID: usize = 400;

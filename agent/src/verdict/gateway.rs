@@ -1,11 +1,11 @@
 //! What the status of an `HTTPRoute` says, parent by parent, and what that of its Gateway adds.
 
+use cofferdam_kubernetes::json::{each, text};
 use cofferdam_model::policy::ParentGateway;
 use serde_json::Value;
 
 use super::condition::{Reading, read};
 use super::{Finding, Known, listener};
-use crate::json::{each, text};
 use crate::objects::GATEWAY_GROUP;
 use crate::reason::Reason;
 

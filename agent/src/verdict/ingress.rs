@@ -1,9 +1,9 @@
 //! What the status of an Ingress says: whether it has an address, and nothing else. It has no refusal and no generation.
 
+use cofferdam_kubernetes::json::{each, text};
 use serde_json::Value;
 
 use super::Finding;
-use crate::json::{each, text};
 use crate::reason::Reason;
 
 pub(super) fn judge(class: &str, ingress: &Value) -> Finding {

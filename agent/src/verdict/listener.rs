@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
+use cofferdam_kubernetes::json::{each, is_leaving};
 use serde_json::Value;
 
 use super::Finding;
 use super::condition::{Reading, read};
-use crate::json::{each, is_leaving};
 use crate::reason::Reason;
 
 /// Whether the Gateway is programmed, and a listener that the route may be attached to.

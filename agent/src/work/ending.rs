@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use cofferdam_kubernetes::{Backoff, Resource};
 use cofferdam_model::policy::Policy;
 
 use super::Crew;
-use crate::backoff::Backoff;
-use crate::cluster::Resource;
 use crate::events::Tone;
 use crate::session::{Phase, Seen, Session};
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cofferdam_kubernetes::json::{each, parsed};
 use cofferdam_model::endpoints::{AddressState, Endpoint, Endpoints, Identity, ListeningState};
 use cofferdam_model::host::host;
 use cofferdam_model::policy::Scheme;
@@ -13,7 +14,6 @@ use tokio::sync::Notify;
 use super::publishing::{self, Publisher};
 use crate::desired::proof_of;
 use crate::ground::Ground;
-use crate::json::{each, parsed};
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name};
 use crate::plan::has_claim;

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use cofferdam_kubernetes::json::parsed;
+use cofferdam_kubernetes::{Backoff, Failed};
 use cofferdam_model::policy::NetworkMode;
 use cofferdam_model::ports::Ports;
 use k8s_openapi::jiff::Timestamp;
@@ -12,12 +14,9 @@ use super::Crew;
 use super::pace::Pace;
 use super::secret;
 use super::stages::Stages;
-use crate::backoff::Backoff;
-use crate::cluster::Failed;
 use crate::desired::{Proof, Wanted, desired, proof_of};
 use crate::events::Tone;
 use crate::ground::Ground;
-use crate::json::parsed;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
 use crate::plan::{Plan, has_any, has_claim, is_owned, while_lost, without_layer};
@@ -26,6 +25,7 @@ use crate::session::Session;
 use crate::world::Snapshot;
 
 mod claiming;
+mod refusal;
 mod wish;
 mod writing;
 
@@ -321,7 +321,8 @@ impl Publisher {
             let (namespace, pod) = (&session.namespace, &session.name);
             tracing::warn!(namespace, pod, object = named(slot), error = %failed, "an object of a session cannot be written");
         }
-        self.hindrance = Some(Hindrance::PublishFailed(format!("{}: {}", named(slot), failed.class.sentence())));
+        self.hindrance =
+            Some(Hindrance::PublishFailed(format!("{}: {}", named(slot), refusal::sentence(failed.class))));
     }
 
     /// Whether every TCP port has a proof: the one of its route, or a new one.

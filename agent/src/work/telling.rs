@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
+use cofferdam_kubernetes::{Backoff, Class, json};
 use cofferdam_model::endpoints::{AddressState, Endpoint};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
@@ -10,11 +11,8 @@ use serde_json::json;
 use super::Crew;
 use super::pace::Pace;
 use super::publishing::{self, Publisher};
-use crate::backoff::Backoff;
-use crate::cluster::Class;
 use crate::events::Tone;
 use crate::ground::Ground;
-use crate::json;
 use crate::layer::Layer;
 use crate::metrics::{PortState, SessionState, Tally};
 use crate::objects::Kind;

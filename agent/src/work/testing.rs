@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use cofferdam_kubernetes::Cluster;
+use cofferdam_model::keys;
 use cofferdam_runtime::stop::Stop;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -14,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::Crew;
-use crate::cluster::Cluster;
 use crate::desired::testing::NODE;
 use crate::events::Events;
 use crate::ground::Ground;
@@ -164,7 +165,7 @@ impl Api {
 /// A crew that asks by this client.
 pub(super) fn crew(client: Client, stop: Stop) -> Crew {
     let registry = Registry::new();
-    let cluster = Cluster::new(client, &registry).unwrap();
+    let cluster = Cluster::new(client, keys::AGENT, &registry).unwrap();
     let metrics = Metrics::register(&registry, "digest", false).unwrap();
     let (events, sending) = Events::new(cluster.clone(), metrics.clone(), "cofferdam-system", "agent");
     tokio::spawn(sending);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use cofferdam_kubernetes::json::{uid, version};
+use cofferdam_kubernetes::outline;
 use serde_json::{Value, json};
 
 use super::Moment;
-use crate::json::{uid, version};
-use crate::objects::{Kind, Live, outline};
+use crate::objects::{Kind, Live};
 
 /// The most bytes of an object that are kept; of ours one for a hundred ports has half as many.
 const LARGEST: usize = 64 * 1024;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cofferdam_kubernetes::watch::{Collected, Lookout};
+use cofferdam_kubernetes::{Resource, Selection, json};
 use cofferdam_model::keys::{NETWORK_POLICY, SESSION, SESSIONS};
 use cofferdam_model::policy::Policy;
 use futures_util::{StreamExt, stream};
@@ -10,13 +12,10 @@ use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Logged, WRITES, What, Write};
-use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
 use crate::elected::networks::{Memory, Namespace, Step, View, has_sessions};
-use crate::json;
 use crate::network_policy::{Live, of_our_name, resource};
 use crate::session::Membership;
-use crate::watch::{Collected, Lookout};
 
 /// Time alone makes a namespace lose its policy, or makes another try due; and a changed policy file is seen.
 const LOOK: Duration = Duration::from_secs(1);

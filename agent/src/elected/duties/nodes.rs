@@ -1,15 +1,14 @@
 //! Watches nodes and agents, and tells what is wrong with them.
 
+use cofferdam_kubernetes::json::name;
+use cofferdam_kubernetes::watch::{Collected, Lookout};
+use cofferdam_kubernetes::{Resource, Selection, until};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::cluster::{Resource, Selection};
 use crate::elected::Context;
 use crate::elected::nodes::{Agent, Assessment, Limits, Memory, Node, Outages};
 use crate::events::Tone;
-use crate::json::name;
-use crate::until::until;
-use crate::watch::{Collected, Lookout};
 
 /// The pods of the agents, in Cofferdam's namespace.
 const AGENTS: &str = "app.kubernetes.io/name=cofferdam,app.kubernetes.io/component=agent";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cofferdam_kubernetes::{Backoff, Resource, Selection, json};
 use cofferdam_model::keys::{AGENT, MANAGED_BY, NODE_HASH, SESSION};
 use futures_util::{StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
@@ -11,13 +12,10 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::{Logged, WRITES, What, Write};
-use crate::backoff::Backoff;
-use crate::cluster::{Resource, Selection};
 use crate::desired::node_hash;
 use crate::elected::Context;
 use crate::elected::nodes::Outages;
 use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
-use crate::json;
 use crate::node::State;
 use crate::objects::{Kind, resource};
 use crate::report::time;

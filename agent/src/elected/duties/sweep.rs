@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cofferdam_kubernetes::{Backoff, Class, Resource, Selection};
 use cofferdam_model::is_object_name;
 use cofferdam_model::keys::{AGENT, MANAGED_BY, SESSION};
 use kube::core::params::Preconditions;
@@ -10,8 +11,6 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Logged, What, Write};
-use crate::backoff::Backoff;
-use crate::cluster::{Class, Resource, Selection};
 use crate::elected::Context;
 use crate::elected::orphans::{Known, Metadata, Suspicion, suspicion};
 use crate::objects::{Kind, resource};

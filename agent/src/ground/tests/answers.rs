@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Mutex;
 
+use cofferdam_model::keys;
 use cofferdam_runtime::ready::Readiness;
 use http::Request;
 use kube::Client;
@@ -75,7 +76,7 @@ fn cluster(answers: &Answers) -> (Cluster, Watches) {
         async move { Ok::<_, Infallible>(answer) }
     });
     let registry = Registry::new();
-    let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
+    let cluster = Cluster::new(Client::new(service, "default"), keys::AGENT, &registry).unwrap();
     (cluster, Metrics::register(&registry, "", false).unwrap().watches)
 }
 

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use cofferdam_kubernetes::{Class, Failed, Resource, json};
 use cofferdam_model::{is_object_name, keys};
 use serde_json::Value;
 
 use super::{Attempt, Holder, named, slot};
-use crate::cluster::{Class, Resource};
 use crate::desired::Wanted;
-use crate::json;
 use crate::objects::{Kind, resource};
 use crate::plan::{Claim, claim, leaving};
 use crate::report::Hindrance;
@@ -99,7 +98,7 @@ fn is_of_another_node(service: &Value, node: &str) -> bool {
 }
 
 /// Whether that very pod is there and neither finished nor being deleted.
-async fn lives(crew: &Crew, namespace: &str, name: &str, uid: &str) -> Result<bool, crate::cluster::Failed> {
+async fn lives(crew: &Crew, namespace: &str, name: &str, uid: &str) -> Result<bool, Failed> {
     if let Some(is_live) = crew.world.is_live(uid) {
         return Ok(is_live);
     }

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
+use cofferdam_kubernetes::Class;
 use cofferdam_model::policy::Policy;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::Class;
 use crate::desired::testing::{NODE, gateway, ingress, objects, routing, session};
 use crate::layer::LayerError;
 use crate::session::{Phase, Session};

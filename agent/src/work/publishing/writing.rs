@@ -3,12 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
+use cofferdam_kubernetes::Failed;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::{Attempt, Due, Publisher, Slot, Task, Written, claiming, named, slot};
-use crate::cluster::Failed;
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live, digest};
 use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, plan};

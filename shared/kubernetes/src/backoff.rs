@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Attempts that failed in a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     shortest: Duration,
     longest: Duration,
     failures: u32,
@@ -13,13 +13,13 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// None has failed. The first pause is about `shortest`, none is longer than `longest`.
     #[must_use]
-    pub(crate) const fn new(shortest: Duration, longest: Duration) -> Self {
+    pub const fn new(shortest: Duration, longest: Duration) -> Self {
         Self { shortest, longest, failures: 0 }
     }
 
-    /// One more has failed: how long to wait before the next. Half of it is chance, so that the agents of a cluster, and the
-    /// sessions of a node, do not come all at once.
-    pub(crate) fn failed(&mut self) -> Duration {
+    /// One more has failed: how long to wait before the next. Half of it is chance, so that many who fail
+    /// together do not come all at once.
+    pub fn failed(&mut self) -> Duration {
         let pause = self.shortest.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
         pause.mul_f64(0.5 + fastrand::f64() / 2.0)
@@ -27,12 +27,12 @@ impl Backoff {
 
     /// How many failed.
     #[must_use]
-    pub(crate) const fn failures(&self) -> u32 {
+    pub const fn failures(&self) -> u32 {
         self.failures
     }
 
     /// One succeeded: the next failure is a first one.
-    pub(crate) fn over(&mut self) {
+    pub fn over(&mut self) {
         self.failures = 0;
     }
 }

@@ -8,7 +8,7 @@ use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 
 /// Those of the watches; clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Watches {
+pub struct Watches {
     last_event: IntGaugeVec,
     restarts: IntCounterVec,
     /// How many go on, by resource: one of a new policy may begin before the one that it replaces has ended.
@@ -18,7 +18,7 @@ pub(crate) struct Watches {
 /// A watch that goes on. When it is dropped the time of its last event goes too, unless another of its resource goes on: it
 /// would grow old for ever.
 #[derive(Debug)]
-pub(crate) struct Watching {
+pub struct Watching {
     of: Watches,
     resource: &'static str,
 }
@@ -28,7 +28,7 @@ impl Watches {
     ///
     /// # Errors
     /// When that was done before.
-    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let (last_event, restarts) = (
             Opts::new(
                 "watch_last_event_timestamp_seconds",
@@ -49,7 +49,7 @@ impl Watches {
     /// A watch is about to begin, and goes on until what is given is dropped. How often it broke off is there from then on,
     /// so that a rate sees the first time; and so is a time to grow old, for one whose first list never ends.
     #[must_use]
-    pub(crate) fn begin(&self, resource: &'static str) -> Watching {
+    pub fn begin(&self, resource: &'static str) -> Watching {
         self.restarts.with_label_values(&[resource]);
         *self.going_on.lock().unwrap_or_else(PoisonError::into_inner).entry(resource).or_default() += 1;
         let watching = Watching { of: self.clone(), resource };
@@ -66,13 +66,13 @@ impl Watches {
 
 impl Watching {
     /// Something came, if only a sign of life.
-    pub(crate) fn event(&self) {
+    pub fn event(&self) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         self.of.last_event.with_label_values(&[self.resource]).set(i64::try_from(now).unwrap_or(i64::MAX));
     }
 
     /// It broke off, and begins again.
-    pub(crate) fn restarted(&self) {
+    pub fn restarted(&self) {
         self.of.restarts.with_label_values(&[self.resource]).inc();
     }
 }

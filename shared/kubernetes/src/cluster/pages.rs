@@ -9,8 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Class, Cluster, Failed, Resource, Selection};
-use crate::backoff::Backoff;
-use crate::objects::Bounded;
+use crate::{Backoff, Bounded};
 
 /// Objects of one page: one may have more than a megabyte, and a page is in memory three times while it is read.
 const OBJECTS_PER_PAGE: u32 = 10;
@@ -32,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// The pages of a list.
 #[derive(Debug)]
-pub(crate) struct Pages<'a> {
+pub struct Pages<'a> {
     cluster: &'a Cluster,
     resource: &'a Resource,
     namespace: Option<&'a str>,
@@ -42,7 +41,7 @@ pub(crate) struct Pages<'a> {
 
 /// One of them.
 #[derive(Debug)]
-pub(crate) struct Page<T = Value> {
+pub struct Page<T = Value> {
     /// The objects; without `apiVersion` and `kind`, which a list says once.
     pub items: Vec<T>,
     /// From where to watch.
@@ -60,7 +59,7 @@ struct List<T> {
 impl Cluster {
     /// The objects of a kind; nothing is asked for yet.
     #[must_use]
-    pub(crate) fn pages<'a>(&'a self, resource: &'a Resource, selection: &'a Selection) -> Pages<'a> {
+    pub fn pages<'a>(&'a self, resource: &'a Resource, selection: &'a Selection) -> Pages<'a> {
         let limit = if resource.is_metadata() {
             METADATA_PER_PAGE
         } else if resource.is_bounded() {
@@ -82,21 +81,21 @@ impl Cluster {
 impl Pages<'_> {
     /// Pages for whoever keeps little of each object, see [`next_of`](Self::next_of).
     #[must_use]
-    pub(crate) fn bounded(mut self) -> Self {
+    pub fn bounded(mut self) -> Self {
         self.params.limit = Some(BOUNDED_PER_PAGE);
         self
     }
 
     /// Pages of one object, for whoever asks whether there is any.
     #[must_use]
-    pub(crate) fn of_one(mut self) -> Self {
+    pub fn of_one(mut self) -> Self {
         self.params.limit = Some(1);
         self
     }
 
     /// Pages so many times as large, up to a largest.
     #[must_use]
-    pub(crate) fn larger(mut self, times: u32) -> Self {
+    pub fn larger(mut self, times: u32) -> Self {
         self.params.limit = self.params.limit.map(|limit| limit.saturating_mul(times).min(MOST_PER_PAGE));
         self
     }
@@ -106,7 +105,7 @@ impl Pages<'_> {
     /// # Errors
     /// Of class [`Class::Expired`] where the pages before are too old, which is counted: nobody has read the whole list then,
     /// and it has to begin anew.
-    pub(crate) async fn next(&mut self) -> Result<Option<Page>, Failed> {
+    pub async fn next(&mut self) -> Result<Option<Page>, Failed> {
         if !self.resource.is_bounded() {
             return self.next_of().await;
         }
@@ -121,7 +120,7 @@ impl Pages<'_> {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub(crate) async fn next_of<T: DeserializeOwned>(&mut self) -> Result<Option<Page<T>>, Failed> {
+    pub async fn next_of<T: DeserializeOwned>(&mut self) -> Result<Option<Page<T>>, Failed> {
         if self.is_over {
             return Ok(None);
         }

@@ -9,10 +9,10 @@ use super::Change;
 /// What is kept of each object, by a key. What was there stays until a list is over: what only seems missing meanwhile would
 /// be told, and what the list does not show is gone then (case B109).
 ///
-/// For whoever looks at all of them. The [`World`](crate::world::World), which wakes single sessions and takes in the answers to
-/// its own writes too, keeps that in another way.
+/// For whoever looks at all of them. Who wakes what belongs to single ones, and takes in the answers to its own writes too,
+/// keeps that in another way.
 #[derive(Debug)]
-pub(crate) struct Collected<T> {
+pub struct Collected<T> {
     now: Option<BTreeMap<String, T>>,
     next: Option<BTreeMap<String, T>>,
 }
@@ -26,17 +26,13 @@ impl<T> Default for Collected<T> {
 impl<T: PartialEq> Collected<T> {
     /// Takes in what is told; `read` says what is kept of an object, and by which key. All there is, where that is another
     /// now, or was not known before.
-    pub(crate) fn take(
-        &mut self,
-        change: Change,
-        read: impl Fn(&Value) -> (String, T),
-    ) -> Option<&BTreeMap<String, T>> {
+    pub fn take(&mut self, change: Change, read: impl Fn(&Value) -> (String, T)) -> Option<&BTreeMap<String, T>> {
         self.take_each(change, read, |_, _, _| {})
     }
 
     /// The same; `differs` is told the key of each object of which something else is known now, what was known of it, and
     /// what is.
-    pub(crate) fn take_each(
+    pub fn take_each(
         &mut self,
         change: Change,
         read: impl Fn(&Value) -> (String, T),
@@ -85,7 +81,7 @@ impl<T: PartialEq> Collected<T> {
 
     /// All there is; none before the first list is over: half of it would make what is there seem missing.
     #[must_use]
-    pub(crate) fn all(&self) -> Option<&BTreeMap<String, T>> {
+    pub fn all(&self) -> Option<&BTreeMap<String, T>> {
         self.now.as_ref()
     }
 }

@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::{Change, follow};
-use crate::cluster::{Cluster, Resource, Selection};
-use crate::metrics::Watches;
+use super::{Change, Watches, follow};
+use crate::{Cluster, Resource, Selection};
 
 /// What watches, until it is dropped, and what was seen by now.
 #[derive(Debug)]
-pub(crate) struct Lookout<S> {
+pub struct Lookout<S> {
     cluster: Cluster,
     watches: Watches,
     picture: Picture<S>,
@@ -20,7 +19,7 @@ pub(crate) struct Lookout<S> {
 
 /// What was seen by now. Clones share it.
 #[derive(Debug)]
-pub(crate) struct Picture<S> {
+pub struct Picture<S> {
     seen: Arc<Mutex<S>>,
     changed: Arc<Notify>,
 }
@@ -33,7 +32,7 @@ impl<S> Clone for Picture<S> {
 
 impl<S> Picture<S> {
     /// `change` changes it, and says whether it may be another now.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut S) -> bool) {
+    pub fn change(&self, change: impl FnOnce(&mut S) -> bool) {
         if change(&mut self.seen()) {
             self.changed.notify_one();
         }
@@ -48,18 +47,18 @@ impl<S> Picture<S> {
 impl<S: Send + 'static> Lookout<S> {
     /// Nothing is watched yet; `seen` is what is known all the same.
     #[must_use]
-    pub(crate) fn new(cluster: Cluster, watches: Watches, seen: S) -> Self {
+    pub fn new(cluster: Cluster, watches: Watches, seen: S) -> Self {
         let picture = Picture { seen: Arc::new(Mutex::new(seen)), changed: Arc::default() };
         Self { cluster, watches, picture, tasks: JoinSet::new() }
     }
 
     /// What was seen by now.
-    pub(crate) fn seen(&self) -> MutexGuard<'_, S> {
+    pub fn seen(&self) -> MutexGuard<'_, S> {
         self.picture.seen()
     }
 
     /// Waits until that is another. False when a watch has panicked, and all has to begin anew.
-    pub(crate) async fn changed(&mut self) -> bool {
+    pub async fn changed(&mut self) -> bool {
         tokio::select! {
             () = self.picture.changed.notified() => true,
             Some(_) = self.tasks.join_next() => false,
@@ -68,7 +67,7 @@ impl<S: Send + 'static> Lookout<S> {
 
     /// Watches; `name` is what metrics call it. `take` takes in what is told, and says whether what was seen may be another
     /// then.
-    pub(crate) fn watch(
+    pub fn watch(
         &mut self,
         name: &'static str,
         resource: Resource,
@@ -82,7 +81,7 @@ impl<S: Send + 'static> Lookout<S> {
 
     /// Runs what cannot be watched, such as discovery, beside the watches. It puts what it finds into the picture that it is
     /// given.
-    pub(crate) fn ask<F: Future<Output = ()> + Send + 'static>(&mut self, ask: impl FnOnce(Cluster, Picture<S>) -> F) {
+    pub fn ask<F: Future<Output = ()> + Send + 'static>(&mut self, ask: impl FnOnce(Cluster, Picture<S>) -> F) {
         self.tasks.spawn(ask(self.cluster.clone(), self.picture.clone()));
     }
 }

@@ -11,15 +11,15 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::backoff::Backoff;
-use crate::cluster::{Class, Cluster, Failed, Pages, Resource, Selection};
-use crate::metrics::Watching;
+use crate::{Backoff, Class, Cluster, Failed, Pages, Resource, Selection};
 
 mod collected;
 mod lookout;
+mod metrics;
 
-pub(crate) use collected::Collected;
-pub(crate) use lookout::{Lookout, Picture};
+pub use collected::Collected;
+pub use lookout::{Lookout, Picture};
+pub use metrics::{Watches, Watching};
 
 /// The API server ends a watch after so many seconds, and the next goes on where it ended.
 const WATCH_SECONDS: u32 = 240;
@@ -43,7 +43,7 @@ const LARGER: u32 = 4;
 
 /// What is told of the objects.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub enum Change {
     /// A list begins.
     Begun,
     /// An object is there, or has changed.
@@ -62,7 +62,7 @@ pub(crate) enum Change {
 
 /// Lists and watches until it is dropped, which `watching` counts. `relist` begins anew, for whoever reads the objects
 /// differently now.
-pub(crate) async fn follow(
+pub async fn follow(
     cluster: Cluster,
     resource: Resource,
     selection: Selection,

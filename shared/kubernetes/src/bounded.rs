@@ -1,7 +1,7 @@
 //! Of an object that somebody made large, an outline: whose it is, and nothing else.
 //!
 //! Ours have a few kB. Whoever may write one can make it some hundred times larger, and as many of them as they please; read
-//! as JSON each would take fifty times as much again, and the agent would not live to delete it.
+//! as JSON each would take fifty times as much again, and the reader would not live to delete it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -49,7 +49,7 @@ const OWNERS: &str = "ownerReferences";
 
 /// An object as it was read: whole, or in outline where it is large.
 #[derive(Clone, Debug)]
-pub(crate) struct Bounded(pub Value);
+pub struct Bounded(pub Value);
 
 impl<'de> Deserialize<'de> for Bounded {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Bounded {
 
 /// Whose an object is, which one, and whether it is being deleted. It has no specification, and so is never what is wanted.
 #[must_use]
-pub(crate) fn outline(object: &Value) -> Value {
+pub fn outline(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut kept = Map::new();
     for key in READ.into_iter().filter(|key| metadata[key].is_string()) {

@@ -7,76 +7,76 @@ use serde_json::Value;
 
 /// A text; empty where there is none.
 #[must_use]
-pub(crate) fn text(value: &Value) -> &str {
+pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// What a text says, such as a time or an address; none where it says none.
 #[must_use]
-pub(crate) fn parsed<T: FromStr>(value: &Value) -> Option<T> {
+pub fn parsed<T: FromStr>(value: &Value) -> Option<T> {
     value.as_str()?.parse().ok()
 }
 
 /// The members of a list, in its order.
-pub(crate) fn each(value: &Value) -> impl Iterator<Item = &Value> {
+pub fn each(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
 /// An object's name.
 #[must_use]
-pub(crate) fn name(object: &Value) -> &str {
+pub fn name(object: &Value) -> &str {
     text(&object["metadata"]["name"])
 }
 
 /// An object's namespace; empty also where it belongs to none.
 #[must_use]
-pub(crate) fn namespace(object: &Value) -> &str {
+pub fn namespace(object: &Value) -> &str {
     text(&object["metadata"]["namespace"])
 }
 
 /// An object's uid.
 #[must_use]
-pub(crate) fn uid(object: &Value) -> &str {
+pub fn uid(object: &Value) -> &str {
     text(&object["metadata"]["uid"])
 }
 
 /// The version of an object as a number, which versions are (KEP-5504); 0 for none, which is older than all.
 #[must_use]
-pub(crate) fn version(object: &Value) -> u64 {
+pub fn version(object: &Value) -> u64 {
     parsed(&object["metadata"]["resourceVersion"]).unwrap_or_default()
 }
 
 /// An object's label.
 #[must_use]
-pub(crate) fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["labels"][key].as_str()
 }
 
 /// An object's annotation.
 #[must_use]
-pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"][key].as_str()
 }
 
 /// Whether an object is being deleted; it may stay for long, where somebody has a finalizer on it.
 #[must_use]
-pub(crate) fn is_leaving(object: &Value) -> bool {
+pub fn is_leaving(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 /// The owner references of an object.
-pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
+pub fn owners(object: &Value) -> impl Iterator<Item = &Value> {
     each(&object["metadata"]["ownerReferences"])
 }
 
 /// Those that name a pod.
-pub(crate) fn owning_pods(object: &Value) -> impl Iterator<Item = &Value> {
+pub fn owning_pods(object: &Value) -> impl Iterator<Item = &Value> {
     owners(object).filter(|owner| owner["kind"] == "Pod")
 }
 
 /// The condition of that type among those of a status, or of a part of one that has conditions.
 #[must_use]
-pub(crate) fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
+pub fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
     each(&status["conditions"]).find(|condition| condition["type"] == type_)
 }
 

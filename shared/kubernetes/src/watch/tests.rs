@@ -14,7 +14,6 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::metrics::{Metrics, Watches};
 
 /// An answer, and whether its body stays open.
 type Answer = (u16, String, bool);
@@ -42,8 +41,8 @@ fn noting_server(answers: Vec<Answer>) -> (Cluster, Watches, Arc<Mutex<Vec<Strin
         }
     });
     let registry = Registry::new();
-    let cluster = Cluster::new(Client::new(service, "default"), &registry).unwrap();
-    (cluster, Metrics::register(&registry, "", false).unwrap().watches, asked, registry)
+    let cluster = Cluster::new(Client::new(service, "default"), "tests", &registry).unwrap();
+    (cluster, Watches::register(&registry).unwrap(), asked, registry)
 }
 
 /// Follows services there.

@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::desired::testing::{gateway, ingress as ingress_layer, objects, session};
 
 fn read(object: &Value) -> Value {
     serde_json::from_str::<Bounded>(&object.to_string()).unwrap().0
@@ -72,15 +71,5 @@ fn what_takes_no_text_takes_room_all_the_same() {
         let read = serde_json::from_str::<Bounded>(&text).unwrap().0;
         assert_eq!(read["spec"], Value::Null, "{part}");
         assert_eq!(read["metadata"]["name"], "n");
-    }
-}
-
-#[test]
-fn of_a_session_with_as_many_ports_as_there_may_be_everything_is_read() {
-    let ports: Vec<String> = (1..=100).map(|port| port.to_string()).collect();
-    for layer in [gateway(true), ingress_layer()] {
-        for wanted in objects(&session(&ports.join(",")), &layer) {
-            assert_eq!(read(&wanted.object), wanted.object, "{}", wanted.name);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The API server, as the agent speaks to it: raw JSON, and errors by class.
+//! The API server, asked for objects of any kind: raw JSON, and errors by class.
 //!
 //! Objects stay JSON: a type that does not know a field of a newer API, or a filter of another vendor, would stop a whole
 //! list (case B107).
@@ -17,22 +17,20 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tower::{BoxError, ServiceExt as _};
 
-use cofferdam_model::keys;
+use crate::Bounded;
 
-use crate::objects::Bounded;
-
-mod error;
+mod failed;
 mod pages;
 
-pub(crate) use error::{Class, Failed};
-pub(crate) use pages::Pages;
+pub use failed::{Class, Failed, Refusal};
+pub use pages::{Page, Pages};
 
 /// An answer that is not a watch may take so long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A kind of objects, as the API server's paths name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resource {
+pub struct Resource {
     /// In lower case and plural: `services`.
     pub name: &'static str,
     /// `/api/v1` or `/apis/<group>/<version>`.
@@ -44,7 +42,7 @@ pub(crate) struct Resource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     Whole,
-    /// Each is small: of one that is not an [`outline`](crate::objects::outline) is read.
+    /// Each is small: of one that is not an [`outline`](crate::outline) is read.
     Small,
     /// Its metadata, and of that as of what is small.
     Metadata,
@@ -53,25 +51,25 @@ enum Reading {
 impl Resource {
     /// Of the core group.
     #[must_use]
-    pub(crate) fn core(name: &'static str) -> Self {
+    pub fn core(name: &'static str) -> Self {
         Self { name, prefix: "/api/v1".to_owned(), reading: Reading::Whole }
     }
 
     /// Of a group and version, such as `discovery.k8s.io/v1`.
     #[must_use]
-    pub(crate) fn of(name: &'static str, group_version: &str) -> Self {
+    pub fn of(name: &'static str, group_version: &str) -> Self {
         Self { name, prefix: format!("/apis/{group_version}"), reading: Reading::Whole }
     }
 
     /// Of objects that are small unless somebody made them large.
     #[must_use]
-    pub(crate) fn small(self) -> Self {
+    pub fn small(self) -> Self {
         Self { reading: Reading::Small, ..self }
     }
 
     /// Of whose objects the metadata alone is sent and read.
     #[must_use]
-    pub(crate) fn metadata(self) -> Self {
+    pub fn metadata(self) -> Self {
         Self { reading: Reading::Metadata, ..self }
     }
 
@@ -96,14 +94,15 @@ type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
 /// The way to the API server. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Cluster {
+pub struct Cluster {
     client: Client,
+    manager: &'static str,
     errors: IntCounterVec,
 }
 
 /// What selects some objects of a kind.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selection {
+pub struct Selection {
     /// In one namespace, or in all.
     pub namespace: Option<String>,
     /// A label selector; empty for all.
@@ -116,7 +115,7 @@ pub(crate) struct Selection {
 ///
 /// # Errors
 /// When the configuration's certificates or token cannot be used.
-pub(crate) fn client(config: &Config) -> Result<Client, kube::Error> {
+pub fn client(config: &Config) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -134,11 +133,12 @@ pub(crate) fn client(config: &Config) -> Result<Client, kube::Error> {
 }
 
 impl Cluster {
-    /// Speaks through `client`, and counts what goes wrong.
+    /// Speaks through `client`, and counts what goes wrong. What is written is written as `manager`, by which Kubernetes tells
+    /// whose each field is (field manager).
     ///
     /// # Errors
     /// When the counter is registered already.
-    pub(crate) fn new(client: Client, registry: &Registry) -> prometheus::Result<Self> {
+    pub fn new(client: Client, manager: &'static str, registry: &Registry) -> prometheus::Result<Self> {
         let errors = IntCounterVec::new(
             Opts::new("api_errors_total", "Requests to the API server that failed, by what kept them from success."),
             &["class"],
@@ -147,12 +147,12 @@ impl Cluster {
             errors.with_label_values(&[class.as_str()]);
         }
         registry.register(Box::new(errors.clone()))?;
-        Ok(Self { client, errors })
+        Ok(Self { client, manager, errors })
     }
 
     /// The client itself.
     #[must_use]
-    pub(crate) fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         self.client.clone()
     }
 
@@ -160,7 +160,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Of class [`Class::NotFound`] where it is not there.
-    pub(crate) async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, Failed> {
+    pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, Failed> {
         let (request, params) = (Request::new(resource.path(namespace)), kube::api::GetParams::default());
         let request =
             if resource.is_metadata() { request.get_metadata(name, &params) } else { request.get(name, &params) };
@@ -171,7 +171,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the watch does not begin.
-    pub(crate) async fn watch(
+    pub async fn watch(
         &self,
         resource: &Resource,
         selection: &Selection,
@@ -203,8 +203,8 @@ impl Cluster {
     ///
     /// # Errors
     /// Of class [`Class::AlreadyExists`] where it is.
-    pub(crate) async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, Failed> {
-        let params = PostParams { field_manager: Some(keys::AGENT.to_owned()), ..PostParams::default() };
+    pub async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, Failed> {
+        let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
         self.ask(
             resource,
             Request::new(resource.path(Some(namespace))).create(&params, object.to_string().into_bytes()),
@@ -216,14 +216,14 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub(crate) async fn apply(
+    pub async fn apply(
         &self,
         resource: &Resource,
         namespace: &str,
         name: &str,
         object: &Value,
     ) -> Result<Value, Failed> {
-        let params = PatchParams::apply(keys::AGENT).force();
+        let params = PatchParams::apply(self.manager).force();
         self.ask(resource, Request::new(resource.path(Some(namespace))).patch(name, &params, &Patch::Apply(object)))
             .await
     }
@@ -232,8 +232,8 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub(crate) async fn patch_pod_status(&self, namespace: &str, name: &str, patch: &Value) -> Result<Value, Failed> {
-        let params = PatchParams { field_manager: Some(keys::AGENT.to_owned()), ..PatchParams::default() };
+    pub async fn patch_pod_status(&self, namespace: &str, name: &str, patch: &Value) -> Result<Value, Failed> {
+        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
         let request = Request::new(Resource::core("pods").path(Some(namespace)));
         self.request(request.patch_subresource("status", name, &params, &Patch::Strategic(patch))).await
     }
@@ -242,13 +242,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub(crate) async fn delete(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-        uid: &str,
-    ) -> Result<(), Failed> {
+    pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str, uid: &str) -> Result<(), Failed> {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         match self.delete_if(resource, namespace, name, only).await {
             Err(failed) if matches!(failed.class, Class::NotFound | Class::Conflict) => Ok(()),
@@ -260,7 +254,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Of class [`Class::Conflict`] where it is not.
-    pub(crate) async fn delete_if(
+    pub async fn delete_if(
         &self,
         resource: &Resource,
         namespace: &str,
@@ -276,7 +270,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When it cannot be asked for.
-    pub(crate) async fn versions(&self, group: &str, resource: &str) -> Result<Vec<String>, Failed> {
+    pub async fn versions(&self, group: &str, resource: &str) -> Result<Vec<String>, Failed> {
         let groups = self.patiently(self.client.list_api_groups()).await?;
         let Some(found) = groups.groups.into_iter().find(|found| found.name == group) else { return Ok(Vec::new()) };
         let preferred = found.preferred_version.map(|version| version.version);
@@ -294,7 +288,7 @@ impl Cluster {
     }
 
     /// Counts what kept a request from success, also one of somebody else who speaks to the same API server.
-    pub(crate) fn note(&self, class: Class) {
+    pub fn note(&self, class: Class) {
         // What is asked to find out whether something is there has not failed.
         if !matches!(class, Class::NotFound | Class::AlreadyExists | Class::Expired) {
             self.errors.with_label_values(&[class.as_str()]).inc();
