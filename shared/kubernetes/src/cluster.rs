@@ -6,88 +6,31 @@
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ClientBuilder, ConfigExt};
-use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, WatchParams};
+use http::header::{ACCEPT, HeaderValue};
+use kube::Client;
+use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions, WatchParams};
 use kube::core::{Request, WatchEvent};
-use kube::{Client, Config};
 use prometheus::{IntCounterVec, Opts, Registry};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
-use tower::{BoxError, ServiceExt as _};
 
 use crate::Bounded;
 
+mod client;
 mod failed;
 mod pages;
+mod resource;
 
+pub use client::client;
 pub use failed::{Class, Failed, Refusal};
 pub use pages::{Page, Pages};
+pub use resource::{Resource, Selection};
 
 /// An answer that is not a watch may take so long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A kind of objects, as the API server's paths name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resource {
-    /// In lower case and plural: `services`.
-    pub name: &'static str,
-    /// `/api/v1` or `/apis/<group>/<version>`.
-    pub prefix: String,
-    reading: Reading,
-}
-
-/// How much of each object is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    Whole,
-    /// Each is small: of one that is not an [`outline`](crate::outline) is read.
-    Small,
-    /// Its metadata, and of that as of what is small.
-    Metadata,
-}
-
-impl Resource {
-    /// Of the core group.
-    #[must_use]
-    pub fn core(name: &'static str) -> Self {
-        Self { name, prefix: "/api/v1".to_owned(), reading: Reading::Whole }
-    }
-
-    /// Of a group and version, such as `discovery.k8s.io/v1`.
-    #[must_use]
-    pub fn of(name: &'static str, group_version: &str) -> Self {
-        Self { name, prefix: format!("/apis/{group_version}"), reading: Reading::Whole }
-    }
-
-    /// Of objects that are small unless somebody made them large.
-    #[must_use]
-    pub fn small(self) -> Self {
-        Self { reading: Reading::Small, ..self }
-    }
-
-    /// Of whose objects the metadata alone is sent and read.
-    #[must_use]
-    pub fn metadata(self) -> Self {
-        Self { reading: Reading::Metadata, ..self }
-    }
-
-    fn is_bounded(&self) -> bool {
-        self.reading != Reading::Whole
-    }
-
-    fn is_metadata(&self) -> bool {
-        self.reading == Reading::Metadata
-    }
-
-    fn path(&self, namespace: Option<&str>) -> String {
-        match namespace {
-            Some(namespace) => format!("{}/namespaces/{namespace}/{}", self.prefix, self.name),
-            None => format!("{}/{}", self.prefix, self.name),
-        }
-    }
-}
+/// Asks for an object's metadata alone (Kubernetes: alternate representations of resources).
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// A request, if there can be such a one.
 type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
@@ -98,38 +41,6 @@ pub struct Cluster {
     client: Client,
     manager: &'static str,
     errors: IntCounterVec,
-}
-
-/// What selects some objects of a kind.
-#[derive(Clone, Debug, Default)]
-pub struct Selection {
-    /// In one namespace, or in all.
-    pub namespace: Option<String>,
-    /// A label selector; empty for all.
-    pub labels: String,
-    /// A field selector; empty for all.
-    pub fields: String,
-}
-
-/// A client that does not wait before it sends a small request's last packet, as the library's own would.
-///
-/// # Errors
-/// When the configuration's certificates or token cannot be used.
-pub fn client(config: &Config) -> Result<Client, kube::Error> {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(config.connect_timeout);
-    connector.set_keepalive(Some(Duration::from_secs(30)));
-    let https = config.rustls_https_connector_with_connector(connector)?;
-    let service = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(https);
-    let service = service.map_err(BoxError::from);
-    let namespace = config.default_namespace.clone();
-    let builder = ClientBuilder::new(service, namespace).with_layer(&config.base_uri_layer());
-    Ok(match config.auth_layer()? {
-        Some(auth) => builder.with_layer(&auth).build(),
-        None => builder.build(),
-    })
 }
 
 impl Cluster {
@@ -161,10 +72,7 @@ impl Cluster {
     /// # Errors
     /// Of class [`Class::NotFound`] where it is not there.
     pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, Failed> {
-        let (request, params) = (Request::new(resource.path(namespace)), kube::api::GetParams::default());
-        let request =
-            if resource.is_metadata() { request.get_metadata(name, &params) } else { request.get(name, &params) };
-        self.ask(resource, request).await
+        self.ask(resource, Request::new(resource.path(namespace)).get(name, &GetParams::default())).await
     }
 
     /// What happens to objects of a kind from a version on.
@@ -228,6 +136,22 @@ impl Cluster {
             .await
     }
 
+    /// Changes what `patch` names of an object, by a merge patch (RFC 7396).
+    ///
+    /// # Errors
+    /// Of class [`Class::NotFound`] where it is not there.
+    pub async fn merge(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, Failed> {
+        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
+        self.ask(resource, Request::new(resource.path(Some(namespace))).patch(name, &params, &Patch::Merge(patch)))
+            .await
+    }
+
     /// Changes a pod's status, and its annotations, by a strategic merge patch.
     ///
     /// # Errors
@@ -261,8 +185,29 @@ impl Cluster {
         name: &str,
         only: Preconditions,
     ) -> Result<(), Failed> {
-        let params = DeleteParams::background().preconditions(only);
-        let request = Request::new(resource.path(Some(namespace))).delete(name, &params);
+        self.delete_by(resource, namespace, name, &DeleteParams::background().preconditions(only)).await
+    }
+
+    /// Deletes the pod of that name; its processes get so many seconds to end. One that is gone is a success.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete_pod(&self, namespace: &str, name: &str, grace_seconds: u32) -> Result<(), Failed> {
+        let params = DeleteParams::background().grace_period(grace_seconds);
+        match self.delete_by(&Resource::core("pods"), namespace, name, &params).await {
+            Err(failed) if failed.class == Class::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    async fn delete_by(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        params: &DeleteParams,
+    ) -> Result<(), Failed> {
+        let request = Request::new(resource.path(Some(namespace))).delete(name, params);
         self.request(request).await.map(|IgnoredAny| ())
     }
 
@@ -301,15 +246,23 @@ impl Cluster {
     }
 
     async fn ask(&self, resource: &Resource, request: Built) -> Result<Value, Failed> {
-        if resource.is_bounded() {
-            return self.request(request).await.map(|Bounded(object)| object);
+        if !resource.is_bounded() {
+            return self.request(request).await;
         }
-        self.request(request).await
+        let request = request.map(|mut request| {
+            if resource.is_metadata() {
+                request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+            }
+            request
+        });
+        self.request(request).await.map(|Bounded(object)| object)
     }
 
     async fn request<T: DeserializeOwned>(&self, request: Built) -> Result<T, Failed> {
         let request = request.map_err(|error| self.failed(&kube::Error::BuildRequest(error)))?;
-        self.patiently(self.client.request(request)).await
+        // The library's own reading would write what it cannot read into the log, and with it what a Secret holds.
+        let text = self.patiently(self.client.request_text(request)).await?;
+        serde_json::from_str(&text).map_err(|error| self.count(Failed::unreadable(&error)))
     }
 
     async fn patiently<T>(&self, asking: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failed> {

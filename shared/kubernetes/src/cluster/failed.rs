@@ -122,6 +122,12 @@ impl Failed {
         Self { class: Class::Timeout, detail: "no answer in time".to_owned() }
     }
 
+    /// An answer that is not what was asked for. Of the answer itself nothing is said: it may be a Secret.
+    pub(super) fn unreadable(error: &serde_json::Error) -> Self {
+        let (what, line, column) = (error.classify(), error.line(), error.column());
+        Self { class: Class::Other, detail: format!("the answer cannot be read: {what:?} at {line}:{column}") }
+    }
+
     /// What an API server's `Status` says.
     #[must_use]
     pub fn of_status(code: u16, reason: &str, message: &str) -> Self {
