@@ -299,3 +299,6 @@ impl std::fmt::Debug for Cluster {
         f.debug_struct("Cluster").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

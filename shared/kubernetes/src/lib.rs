@@ -5,8 +5,8 @@
 //!          └▶ Pages, then a watch (follow) ─▶ Change ─▶ Collected | Lookout
 //! ```
 //!
-//! What an object is of, and what is made of it, its reader knows. This room knows how objects are asked for, told apart where
-//! they are too large ([`Bounded`]), and read ([`json`]).
+//! What an object means, and what is to become of it, its reader knows. Here is how it is asked for, and read ([`json`]): whole,
+//! in its metadata, or of one that somebody made too large an outline ([`Bounded`]).
 
 mod backoff;
 mod bounded;
