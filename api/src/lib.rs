@@ -2,6 +2,8 @@
 //!
 //! It holds no truth of its own: a session is its pod and its Secret, and the API may be restarted under it.
 //!
-//! * [`wire`]: what clients send and get.
+//! * [`wire`]: what clients send and get;
+//! * [`cluster`]: the API server, as clients get to know of it.
 
+pub mod cluster;
 pub mod wire;
