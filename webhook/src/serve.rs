@@ -3,16 +3,16 @@
 use std::future::ready;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use cofferdam_certs::{ReloadError, Reloader, server_config};
 use cofferdam_policy_file::Outcome as Reload;
 use cofferdam_runtime::admin;
-use cofferdam_runtime::http::{BindError, Counts, Drained, Limits, Phases, Server, bind};
+use cofferdam_runtime::drain::{Serving, Undrained, drain};
+use cofferdam_runtime::http::{BindError, Counts, Limits, Phases, Server, bind};
 use cofferdam_runtime::metrics::Metrics as Registry;
 use cofferdam_runtime::ready::Readiness;
 use cofferdam_runtime::stop::Stop;
-use tokio::task::JoinHandle;
 
 use crate::admit::Admission;
 use crate::config::Config;
@@ -46,9 +46,9 @@ pub(crate) enum ServeError {
         /// Which.
         part: &'static str,
     },
-    /// A second signal, or requests that outlived the drain.
-    #[error("stopped before all requests were answered")]
-    CutOff,
+    /// The end was not orderly.
+    #[error(transparent)]
+    Undrained(#[from] Undrained),
 }
 
 /// Serves until `stop` ends it.
@@ -89,27 +89,24 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let admin = Server { tls: None, limits: limits.clone(), counts: counts.of("admin"), phases: Phases::default() };
     let reviews =
         Server { tls: Some(tls), limits: limits.clone(), counts: counts.of("reviews"), phases: Phases::default() };
-    let (admin_phases, phases) = (admin.phases.clone(), reviews.phases.clone());
-
     let its_readiness = readiness.clone();
-    let admin = tokio::spawn(
-        admin.serve(admin_listener, move |request| ready(admin::answer(&request, &its_readiness, &registry))),
-    );
+    let mut admin =
+        Serving::begin(admin, admin_listener, move |request| ready(admin::answer(&request, &its_readiness, &registry)));
     let policies = cofferdam_policy_file::Reloader::new(policy_source, installation, policy);
     let policy = policies.current();
     let admission = Arc::new(Admission::new(Arc::clone(&policy), metrics.clone(), limits.body));
-    let reviews = tokio::spawn(reviews.serve(listener, move |request| {
+    let mut reviews = Serving::begin(reviews, listener, move |request| {
         let admission = Arc::clone(&admission);
         async move { admission.answer(request).await }
-    }));
+    });
     let (its_metrics, its_readiness) = (metrics.clone(), readiness.clone());
-    let renewals = tokio::spawn(reloader.run(certificate_poll, move |outcome| {
+    let mut renewals = tokio::spawn(reloader.run(certificate_poll, move |outcome| {
         its_metrics.certificate_looked_at(outcome);
         its_metrics.certificate_expires(current.expires_unix_seconds());
         its_readiness.degraded("certificate", outcome == cofferdam_certs::Outcome::Kept);
     }));
     let its_readiness = readiness.clone();
-    let policy_changes = tokio::spawn(policies.run(policy_poll, move |outcome| {
+    let mut policy_changes = tokio::spawn(policies.run(policy_poll, move |outcome| {
         metrics.policy.looked_at(outcome);
         if outcome == Reload::Swapped {
             metrics.policy.in_force(policy.load().digest());
@@ -119,55 +116,12 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     listening.open();
     tracing::info!(%address, %admin_address, "listening");
 
-    let parts = Parts { reviews, admin, renewals, policy_changes };
-    live(parts, stop, readiness, phases, admin_phases, drain_delay).await
-}
-
-/// What lives as long as the server.
-struct Parts {
-    reviews: JoinHandle<Drained>,
-    admin: JoinHandle<Drained>,
-    renewals: JoinHandle<()>,
-    policy_changes: JoinHandle<()>,
-}
-
-async fn live(
-    mut parts: Parts,
-    stop: Stop,
-    readiness: Readiness,
-    phases: Phases,
-    admin_phases: Phases,
-    drain_delay: Duration,
-) -> Result<(), ServeError> {
     tokio::select! {
         () = stop.draining() => {}
-        _ = &mut parts.reviews => return Err(ServeError::EndedEarly { part: "listener" }),
-        _ = &mut parts.admin => return Err(ServeError::EndedEarly { part: "admin listener" }),
-        _ = &mut parts.renewals => return Err(ServeError::EndedEarly { part: "certificate's reloader" }),
-        _ = &mut parts.policy_changes => return Err(ServeError::EndedEarly { part: "policy's reloader" }),
+        () = reviews.ended() => return Err(ServeError::EndedEarly { part: "listener" }),
+        () = admin.ended() => return Err(ServeError::EndedEarly { part: "admin listener" }),
+        _ = &mut renewals => return Err(ServeError::EndedEarly { part: "certificate's reloader" }),
+        _ = &mut policy_changes => return Err(ServeError::EndedEarly { part: "policy's reloader" }),
     }
-    readiness.withdraw("draining");
-    phases.retire.cancel();
-    tracing::info!(?drain_delay, "unready, still serving");
-    let drained = tokio::select! {
-        () = stop.aborted() => return Err(ServeError::CutOff),
-        drained = async {
-            tokio::time::sleep(drain_delay).await;
-            phases.close.cancel();
-            parts.reviews.await
-        } => drained.map_err(|_| ServeError::EndedEarly { part: "listener" })?,
-    };
-    parts.renewals.abort();
-    parts.policy_changes.abort();
-    admin_phases.retire.cancel();
-    admin_phases.close.cancel();
-    if parts.admin.await.is_err() {
-        tracing::warn!("the admin listener failed while it was closing");
-    }
-    if drained.cut_off > 0 {
-        tracing::warn!(connections = drained.cut_off, "cut off what was still in flight");
-        return Err(ServeError::CutOff);
-    }
-    tracing::info!("drained");
-    Ok(())
+    Ok(drain(&stop, &readiness, drain_delay, vec![reviews], admin).await?)
 }

@@ -4,7 +4,8 @@
 //! * [`server`]: the accept loop, its phases and its end;
 //! * [`limits`]: every bound, with the reason for its number;
 //! * [`body`] and [`budget`]: reading a request body without ever holding more than was granted;
-//! * [`reply`]: building answers;
+//! * [`reply`]: building answers, whole or made while they are sent, and [`upgrade`]: what follows when they switch to
+//!   another protocol;
 //! * [`counts`]: what a listener counts.
 //!
 //! HTTP/2 is not offered. A client that multiplexes everything over one connection stays with one replica, even a dead
@@ -20,11 +21,13 @@ mod places;
 pub mod reply;
 pub mod server;
 mod timed;
+pub mod upgrade;
 
 pub use bind::{BindError, bind};
 pub use body::{Body, BodyError};
 pub use budget::Budget;
 pub use counts::{Counts, ListenerCounts};
 pub use limits::Limits;
-pub use reply::Reply;
+pub use reply::{Outgoing, Reply};
 pub use server::{Drained, Phases, Server};
+pub use upgrade::Upgraded;

@@ -16,10 +16,12 @@
 //! * [`panics`]: a panic's place is logged, never what it said.
 //! * [`http`]: the accept loop, its bounds, request bodies, replies.
 //! * [`admin`]: `/livez`, `/readyz`, `/metrics`.
+//! * [`drain`]: the end, in that order.
 //! * [`duration`]: `5s` on a command line.
 //! * [`errors`]: an error and its causes on one line.
 
 pub mod admin;
+pub mod drain;
 pub mod duration;
 pub mod errors;
 pub mod http;

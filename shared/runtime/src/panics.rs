@@ -14,19 +14,26 @@ pub fn log_places_only() {
     }));
 }
 
-/// A future panicked while it was polled.
-#[derive(Debug, PartialEq, Eq)]
+/// Something panicked; the log says where.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an internal error; the log says where")]
 pub struct Panicked;
+
+/// Does something and turns a panic into an error.
+///
+/// What it shares with others must stay whole when it is left in the middle; the types used here see to it.
+pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
+    panic::catch_unwind(AssertUnwindSafe(act)).map_err(|_message| Panicked)
+}
 
 /// Runs `future` and turns a panic into an error. The future is not polled again after that.
 ///
 /// What the future shares with others must stay whole when it is left in the middle; the types used here see to it.
 pub async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
-    std::future::poll_fn(|context| match panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Err(_message) => Poll::Ready(Err(Panicked)),
+    std::future::poll_fn(|context| match caught(|| future.as_mut().poll(context)) {
+        Ok(poll) => poll.map(Ok),
+        Err(panicked) => Poll::Ready(Err(panicked)),
     })
     .await
 }

@@ -6,20 +6,23 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Connections at the same time. When all places are taken, the next one waits until a place is free or one that
-    /// is older than the next two bounds has to make room for it.
+    /// is older than the next three bounds has to make room for it.
     pub connections: usize,
     /// How long a connection keeps its place against others who need it while it waits for its client: for a handshake,
     /// for a request, for the end of an answer.
     pub idle_when_full: Duration,
     /// How long it keeps its place against others while a request is answered, the arrival of the body included.
     pub answering_when_full: Duration,
+    /// How long it keeps its place against others from when an answer that is made as it is sent has begun, or another
+    /// protocol is spoken.
+    pub streaming_when_full: Duration,
     /// From accept to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the first byte of a request to the end of its head.
     pub head: Duration,
     /// From the end of the head to the end of the body. With `head` and `write` this bounds a whole request.
     pub body: Duration,
-    /// How long a client may refuse to take any byte of an answer.
+    /// How long a client may refuse to take any byte of an answer that is there for it.
     pub write: Duration,
     /// How long a connection may lie idle, also before its first request.
     pub idle: Duration,
@@ -40,6 +43,9 @@ impl Default for Limits {
             idle_when_full: Duration::from_millis(250),
             // After that an API server, as we are configured, has given up.
             answering_when_full: Duration::from_secs(3),
+            // Its client comes back for the rest of it, so the oldest can make room without a loss; long enough that
+            // as many streams as there are places come and go less than five times a second.
+            streaming_when_full: Duration::from_mins(1),
             // Two round trips and one signature; anything longer is no client of ours.
             handshake: Duration::from_secs(5),
             // The API server waits at most 30 s for a webhook, and 3 s as we are configured.

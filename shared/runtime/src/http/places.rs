@@ -21,6 +21,7 @@ pub(super) struct Places {
     taken: Arc<Mutex<Taken>>,
     idle: Duration,
     answering: Duration,
+    streaming: Duration,
 }
 
 /// Connections that have a place and have not been asked to leave, by the number under which they came.
@@ -52,6 +53,7 @@ impl Places {
             taken: Arc::default(),
             idle: limits.idle_when_full,
             answering: limits.answering_when_full,
+            streaming: limits.streaming_when_full,
         }
     }
 
@@ -115,6 +117,11 @@ impl Place {
     /// A request is being answered from now on.
     pub(super) fn answering(&self) {
         self.due_in(self.places.answering);
+    }
+
+    /// An answer is made as it is sent from now on.
+    pub(super) fn streaming(&self) {
+        self.due_in(self.places.streaming);
     }
 
     /// It is the client's turn from now on.

@@ -67,7 +67,8 @@ impl Server {
     /// Answers requests on `listener` with `handler` until [`Phases::close`], then until the last request in flight is
     /// answered or [`Limits::drain`] is over.
     ///
-    /// A handler that panics is counted and answered 500. A handler is dropped in the middle if its client leaves.
+    /// A handler that panics is counted and answered 500. A handler, and a body that is made while it is sent, is
+    /// dropped in the middle if its client leaves.
     pub async fn serve<H, F>(self, listener: TcpListener, handler: H) -> Drained
     where
         H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
@@ -92,9 +93,10 @@ impl Server {
             let (shared, cut) = (Arc::clone(&shared), cut.clone());
             tasks.spawn(async move {
                 let (server, handler) = &*shared;
+                let leave = place.leave.clone();
                 // Dropping the connection's future closes its socket.
-                let connection = Box::pin(server.connection(stream, &place, handler));
-                cut.run_until_cancelled(place.leave.run_until_cancelled(connection)).await;
+                let connection = Box::pin(server.connection(stream, place, handler));
+                cut.run_until_cancelled(leave.run_until_cancelled(connection)).await;
             });
         };
 
@@ -144,7 +146,7 @@ impl Server {
         Drained { cut_off }
     }
 
-    async fn connection<H, F>(&self, stream: TcpStream, place: &Place, handler: &H)
+    async fn connection<H, F>(&self, stream: TcpStream, place: Place, handler: &H)
     where
         H: Fn(Request<Incoming>) -> F,
         F: Future<Output = Reply>,
@@ -152,22 +154,13 @@ impl Server {
         let _open = self.counts.open();
         // Answers are small and written whole; waiting to fill a packet only costs time. Without it all still works.
         let _ = stream.set_nodelay(true);
-        let handler = |request| {
-            place.answering();
-            let reply = handler(request);
-            async move {
-                let reply = reply.await;
-                place.idle();
-                reply
-            }
-        };
         let Some(tls) = &self.tls else {
-            return connection::serve(stream, &handler, &self.limits, &self.counts, &self.phases).await;
+            return connection::serve(stream, Some(place), handler, &self.limits, &self.counts, &self.phases).await;
         };
         let handshake = TlsAcceptor::from(Arc::clone(tls)).accept(stream).into_fallible();
         let (failure, stream) = match tokio::time::timeout(self.limits.handshake, handshake).await {
             Ok(Ok(stream)) => {
-                return connection::serve(stream, &handler, &self.limits, &self.counts, &self.phases).await;
+                return connection::serve(stream, Some(place), handler, &self.limits, &self.counts, &self.phases).await;
             }
             Ok(Err((error, stream))) => (failure(&error), Some(stream)),
             Err(_) => (HandshakeFailure::Timeout, None),

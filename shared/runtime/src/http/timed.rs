@@ -13,28 +13,58 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How far a connection is; written by the service, read by the stream and by the connection's end.
-#[derive(Debug, Default)]
+use super::places::Place;
+
+/// How far a connection is; written by the service, read by the stream and by the connection's end. It keeps the
+/// connection's place, which goes by the same.
+#[derive(Default)]
 pub(super) struct Progress {
     heads: AtomicUsize,
     answering: AtomicBool,
+    streaming: AtomicBool,
+    place: Option<Place>,
 }
 
 impl Progress {
+    /// That of a new connection.
+    pub(super) fn new(place: Option<Place>) -> Self {
+        Self { place, ..Self::default() }
+    }
+
     /// A head is complete.
     pub(super) fn head_complete(&self) {
         self.heads.fetch_add(1, Ordering::Relaxed);
         self.answering.store(true, Ordering::Relaxed);
+        if let Some(place) = &self.place {
+            place.answering();
+        }
+    }
+
+    /// The answer to the last head is made as it is sent, from now on.
+    pub(super) fn streaming(&self) {
+        self.streaming.store(true, Ordering::Relaxed);
+        if let Some(place) = &self.place {
+            place.streaming();
+        }
     }
 
     /// The answer to the last head is made.
     pub(super) fn answered(&self) {
         self.answering.store(false, Ordering::Relaxed);
+        self.streaming.store(false, Ordering::Relaxed);
+        if let Some(place) = &self.place {
+            place.idle();
+        }
     }
 
     /// Heads seen so far.
     pub(super) fn heads(&self) -> usize {
         self.heads.load(Ordering::Relaxed)
+    }
+
+    /// Whether an answer is being made as it is sent: then leaving is how a client ends it.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.streaming.load(Ordering::Relaxed)
     }
 
     fn answering(&self) -> bool {

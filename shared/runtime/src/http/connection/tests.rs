@@ -1,6 +1,11 @@
-use http::header::CONTENT_LENGTH;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, UPGRADE};
+use hyper::body::{Body, Frame};
 use prometheus::Registry;
 use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -34,7 +39,7 @@ impl Client {
         let phases = Phases::default();
         let counts = Counts::register(&Registry::new()).unwrap().of("test");
         let (its_phases, its_counts) = (phases.clone(), counts.clone());
-        let served = tokio::spawn(async move { serve(far, &handler, &limits, &its_counts, &its_phases).await });
+        let served = tokio::spawn(async move { serve(far, None, &handler, &limits, &its_counts, &its_phases).await });
         Self { stream: BufReader::new(near), served, phases, counts }
     }
 
@@ -44,10 +49,7 @@ impl Client {
 
     /// The head and the body of the next answer.
     async fn answer(&mut self) -> (String, String) {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert!(self.stream.read_line(&mut head).await.unwrap() > 0, "closed after {head:?}");
-        }
+        let head = self.head().await;
         let length = head
             .lines()
             .find_map(|line| line.strip_prefix(CONTENT_LENGTH.as_str())?.strip_prefix(": "))
@@ -57,12 +59,61 @@ impl Client {
         (head, String::from_utf8(body).unwrap())
     }
 
+    /// The head of an answer that is streamed.
+    async fn head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(self.stream.read_line(&mut head).await.unwrap() > 0, "closed after {head:?}");
+        }
+        head
+    }
+
+    /// One chunk of an answer that is streamed.
+    async fn chunk(&mut self) -> String {
+        let mut size = String::new();
+        self.stream.read_line(&mut size).await.unwrap();
+        let mut chunk = vec![0; usize::from_str_radix(size.trim_end(), 16).unwrap() + 2];
+        self.stream.read_exact(&mut chunk).await.unwrap();
+        String::from_utf8(chunk).unwrap().trim_end().to_owned()
+    }
+
     /// What comes until the server has closed its side.
     async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest).await.unwrap();
         rest
     }
+}
+
+/// A body that is what is sent to it.
+struct Fed(UnboundedReceiver<&'static str>);
+
+impl Body for Fed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|text| text.map(|text| Ok(Frame::data(Bytes::from_static(text.as_bytes())))))
+    }
+}
+
+/// A client whose first answer is streamed, and what feeds it. Later answers are whole.
+fn streaming(pipe_bytes: usize) -> (Client, UnboundedSender<&'static str>) {
+    let (feed, food) = unbounded_channel();
+    let first = Mutex::new(Some(Fed(food)));
+    let client = Client::connect(pipe_bytes, move |_| {
+        let body = first.lock().unwrap().take();
+        async move {
+            match body {
+                Some(body) => reply::streamed(StatusCode::OK, "text/plain", body),
+                None => reply::text(StatusCode::OK, "whole"),
+            }
+        }
+    });
+    (client, feed)
 }
 
 async fn hello(_: Request<Incoming>) -> Reply {
@@ -181,4 +232,113 @@ async fn closing_lets_a_new_connection_ask_once() {
     assert_eq!(asks.answer().await.1, "hello\n");
     assert_eq!(asks.rest().await, b"");
     assert_eq!(is_silent.rest().await, b"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_may_say_nothing_for_as_long_as_it_likes_and_the_next_request_begins_afresh() {
+    let (mut client, feed) = streaming(1024);
+    client.send(GET).await;
+    assert!(client.head().await.contains("transfer-encoding: chunked\r\n"));
+    // The client may have begun its next request by then; nobody looks at it before the stream has ended.
+    client.send(b"GET / HT").await;
+    tokio::time::sleep(Duration::from_hours(24)).await;
+    feed.send("late").unwrap();
+    assert_eq!(client.chunk().await, "late");
+    drop(feed);
+    assert_eq!(client.chunk().await, "");
+    client.send(b"TP/1.1\r\nhost: x\r\n\r\n").await;
+    assert_eq!(client.answer().await.1, "whole\n");
+    let start = Instant::now();
+    client.send(b"GET").await;
+    assert_eq!(client.rest().await, b"");
+    assert_eq!(start.elapsed().as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_its_client_does_not_read_is_cut_off() {
+    let (mut client, feed) = streaming(64);
+    client.send(GET).await;
+    for _ in 0..100 {
+        feed.send("0123456789").unwrap();
+    }
+    tokio::time::timeout(Duration::from_hours(1), client.served).await.unwrap().unwrap();
+    assert_eq!(client.counts.connection_errors.get(), 1);
+    assert!(feed.is_closed());
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_a_stream_ends_it_and_that_is_no_fault() {
+    let (mut client, feed) = streaming(1024);
+    client.send(GET).await;
+    client.head().await;
+    drop(client.stream);
+    feed.closed().await;
+    client.served.await.unwrap();
+    assert_eq!(client.counts.connection_errors.get(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_that_panics_is_counted_and_broken_off() {
+    struct Panics;
+
+    impl Body for Panics {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            panic!("on purpose")
+        }
+    }
+
+    let mut client = Client::connect(1024, |_| async { reply::streamed(StatusCode::OK, "text/plain", Panics) });
+    client.send(GET).await;
+    let rest = String::from_utf8(client.rest().await).unwrap();
+    assert!(!rest.ends_with("0\r\n\r\n"), "{rest}");
+    client.served.await.unwrap();
+    assert_eq!((client.counts.panics.get(), client.counts.connection_errors.get()), (1, 1));
+}
+
+const SWITCH: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+
+/// Switches to a protocol that sends back what it gets, what came early too.
+async fn echo(_: Request<Incoming>) -> Reply {
+    let reply = reply::switching(|mut upgraded: Upgraded| async move {
+        upgraded.stream.write_all(&upgraded.read_ahead).await.unwrap();
+        let mut bytes = [0; 16];
+        while let Ok(count @ 1..) = upgraded.stream.read(&mut bytes).await {
+            upgraded.stream.write_all(&bytes[..count]).await.unwrap();
+        }
+    });
+    reply::with_header(reply, UPGRADE, "echo")
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_protocol_has_the_connection_for_as_long_as_it_likes() {
+    let mut client = Client::connect(1024, echo);
+    client.phases.retire.cancel();
+    client.send(&[SWITCH, b"early"].concat()).await;
+    let head = client.head().await;
+    assert!(head.starts_with("HTTP/1.1 101 ") && head.contains("connection: upgrade\r\n"), "{head}");
+    let mut bytes = [0; 5];
+    client.stream.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(&bytes, b"early");
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        client.send(b"later").await;
+        client.stream.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(&bytes, b"later");
+    }
+    drop(client.stream);
+    client.served.await.unwrap();
+    assert_eq!(client.counts.connection_errors.get(), 0);
+}
+
+#[tokio::test]
+async fn another_protocol_that_panics_is_counted() {
+    let mut client = Client::connect(1024, |_| async { reply::switching(|_| async { panic!("on purpose") }) });
+    client.send(SWITCH).await;
+    client.head().await;
+    assert_eq!(client.rest().await, b"");
+    client.served.await.unwrap();
+    assert_eq!(client.counts.panics.get(), 1);
 }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::http::{Counts, reply};
+use crate::http::{Counts, Upgraded, reply};
 
 fn server(limits: Limits) -> Server {
     let counts = Counts::register(&Registry::new()).unwrap().of("test");
@@ -168,4 +168,55 @@ async fn a_request_that_outlives_the_drain_is_cut_off_and_told() {
     phases.close.cancel();
     assert_eq!(serving.await.unwrap(), Drained { cut_off: 1 });
     assert_eq!(client.await.unwrap().unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_stream_keeps_its_place_against_others_for_longer_than_an_idle_connection() {
+    let (listener, address) = listen().await;
+    let server = server(Limits { connections: 2, streaming_when_full: Duration::from_hours(1), ..Limits::default() });
+    let displaced = server.counts.displaced.clone();
+    tokio::spawn(server.serve(listener, |request: Request<Incoming>| async move {
+        match request.uri().path() {
+            "/switch" => reply::switching(|mut upgraded: Upgraded| async move {
+                let mut byte = [0];
+                while upgraded.stream.read_exact(&mut byte).await.is_ok() {
+                    upgraded.stream.write_all(&byte).await.unwrap();
+                }
+            }),
+            _ => reply::text(StatusCode::OK, "hello"),
+        }
+    }));
+    let mut streaming = TcpStream::connect(address).await.unwrap();
+    streaming.write_all(b"GET /switch HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await.unwrap();
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        head.push(char::from(streaming.read_u8().await.unwrap()));
+    }
+    let mut idle = Vec::new();
+    for number in 1..=3 {
+        idle.push(TcpStream::connect(address).await.unwrap());
+        assert!(ask(address).await.unwrap().ends_with("hello\n"));
+        assert_eq!(displaced.get(), number);
+    }
+    streaming.write_all(b"?").await.unwrap();
+    assert_eq!(streaming.read_u8().await.unwrap(), b'?');
+}
+
+#[tokio::test]
+async fn another_protocol_that_outlives_the_drain_is_cut_off_and_told() {
+    let (listener, address) = listen().await;
+    let server = server(Limits { drain: Duration::ZERO, ..Limits::default() });
+    let phases = server.phases.clone();
+    let serving = tokio::spawn(server.serve(listener, |_| async {
+        reply::switching(|kept: Upgraded| async move {
+            std::future::pending::<()>().await;
+            drop(kept);
+        })
+    }));
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await.unwrap();
+    let mut head = [0; 12];
+    client.read_exact(&mut head).await.unwrap();
+    phases.close.cancel();
+    assert_eq!(serving.await.unwrap(), Drained { cut_off: 1 });
 }
