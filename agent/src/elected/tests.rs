@@ -337,6 +337,29 @@ async fn a_namespace_keeps_its_network_policy_while_it_has_a_session_that_is_not
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_keeps_its_network_policy_while_it_says_so_and_is_not_seen_to() {
+    let warns = json!({"cofferdam.dev/sessions": "warn"});
+    for has_sessions in [json!({"cofferdam.dev/sessions": "enforced"}), json!({})] {
+        let api = cluster(1);
+        let has_policy = || api.get("networkpolicies", "team-a", "cofferdam-sessions").is_some();
+        add_namespace(&api, &has_sessions);
+        add_session(&api, "abc", 1);
+        let agent = Agent::start(&api, "agent-1");
+        until("it is there", has_policy).await;
+        add_namespace(&api, &warns);
+        sleep(Duration::from_mins(9)).await;
+        api.blind("namespaces");
+        add_namespace(&api, &has_sessions);
+        sleep(Duration::from_mins(20)).await;
+        assert!(has_policy(), "{has_sessions}");
+        // What it can ask for it goes by.
+        add_namespace(&api, &warns);
+        until("it is gone", || !has_policy()).await;
+        agent.ends().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_namespace_that_is_enforced_no_longer_loses_its_network_policy_whatever_labels_its_pods_keep() {
     let api = cluster(1);
     let has_policy = || api.get("networkpolicies", "team-a", "cofferdam-sessions").is_some();

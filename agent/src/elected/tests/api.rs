@@ -23,6 +23,9 @@ const WATCH: Duration = Duration::from_mins(4);
 /// Plural, namespace, name.
 type Key = (String, String, String);
 
+/// Plural, namespace, selectors of labels and of fields.
+type Selected = (String, String, Option<String>, Option<String>);
+
 #[derive(Clone, Default)]
 pub(super) struct Api(Arc<Mutex<State>>);
 
@@ -34,6 +37,8 @@ struct State {
     writes: Vec<String>,
     refused: Option<&'static str>,
     unwatched: Option<&'static str>,
+    /// What somebody has watched.
+    watched: BTreeSet<Selected>,
     slow: Option<(&'static str, Duration)>,
     held: Option<&'static str>,
     /// Writes that are held.
@@ -101,11 +106,16 @@ impl Api {
         self.state().refused = plural;
     }
 
-    /// Neither watches nor lists of all namespaces are answered for that kind from now on, so that what is known of it gets old.
+    /// Neither watches nor the lists that they begin with are answered for that kind from now on, so that what is known of it
+    /// gets old.
     pub(super) fn blind(&self, plural: &'static str) {
         let mut state = self.state();
         state.unwatched = Some(plural);
         state.changed.notify_waiters();
+    }
+
+    fn is_blind(&self, plural: &str) -> bool {
+        self.state().unwatched == Some(plural)
     }
 
     /// Writes of that kind take so long from now on.
@@ -171,11 +181,14 @@ impl Api {
             if parts.method == Method::POST {
                 return self.write("POST", (plural.to_owned(), namespace, String::new()), &body, false);
             }
-            if namespace.is_empty() && self.state().unwatched == Some(plural) {
-                return failure(503, "ServiceUnavailable");
-            }
+            let selector = |of: &str| query.get(of).cloned();
+            let selected = (plural.to_owned(), namespace.clone(), selector("labelSelector"), selector("fieldSelector"));
             if query.contains_key("watch") {
+                self.state().watched.insert(selected);
                 return self.watch(plural, &query, shown).await;
+            }
+            if self.is_blind(plural) && self.state().watched.contains(&selected) {
+                return failure(503, "ServiceUnavailable");
             }
             let answer = self.state().list(plural, &namespace, &query, shown);
             let selects =
@@ -273,7 +286,7 @@ impl Api {
         let notify = Arc::clone(&self.state().changed);
         loop {
             let changed = notify.notified();
-            if self.state().unwatched == Some(plural) {
+            if self.is_blind(plural) {
                 return failure(503, "ServiceUnavailable");
             }
             let events = self.state().since(from, plural, query, shown);
