@@ -27,12 +27,7 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Outages>) {
     lookout.watch("elected_nodes", Resource::core("nodes"), Selection::default(), move |seen, change| {
         seen.nodes.take(change, |node| (name(node).to_owned(), Node::read(node))).is_some()
     });
-    let agents = Selection {
-        namespace: Some(context.identity.namespace.clone()),
-        labels: AGENTS.to_owned(),
-        ..Selection::default()
-    };
-    lookout.watch("elected_agents", Resource::core("pods"), agents, move |seen, change| {
+    lookout.watch("elected_agents", Resource::core("pods"), agents(context), move |seen, change| {
         seen.agents.take(change, |pod| (name(pod).to_owned(), Agent::read(pod))).is_some()
     });
     let mut memory = Memory::default();
@@ -55,6 +50,12 @@ pub(super) async fn run(context: &Context, tell: &watch::Sender<Outages>) {
             is_new
         });
     }
+}
+
+/// The pods of all agents.
+pub(super) fn agents(context: &Context) -> Selection {
+    let namespace = Some(context.identity.namespace.clone());
+    Selection { namespace, labels: AGENTS.to_owned(), ..Selection::default() }
 }
 
 /// None before all was listed: half of it would make nodes look deleted, and agents missing.

@@ -10,12 +10,13 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::nodes::agents;
 use super::{Logged, WRITES, What, Write};
 use crate::backoff::Backoff;
 use crate::cluster::{Resource, Selection};
 use crate::desired::node_hash;
 use crate::elected::Context;
-use crate::elected::nodes::Outages;
+use crate::elected::nodes::{Agent, Outages};
 use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
 use crate::json;
 use crate::node::State;
@@ -28,7 +29,7 @@ const ROUND: Duration = Duration::from_secs(10);
 /// After a round in which something failed; at most as long as a round.
 const RETRY: Duration = Duration::from_secs(1);
 
-const NODES: &str = "looking whether a node is lost";
+const NODES: &str = "looking whether a node is lost or its agent silent";
 const SLICES: &str = "taking endpoints out of service";
 const PODS: &str = "marking the sessions of a node";
 
@@ -121,13 +122,9 @@ async fn look(
     memory: &mut Memory,
     holds: &impl Fn() -> bool,
 ) -> Result<(), Logged> {
-    let mut is_gone = false;
-    if outage == Outage::Lost {
-        let state = state(context, node).await?;
-        if state.is_some_and(|state| !state.is_lost()) {
-            return Ok(());
-        }
-        is_gone = state.is_none();
+    let now = now(context, node, outage).await?;
+    if now == Now::Over {
+        return Ok(());
     }
     // Slices before pods: none is judged by a pod as it was before the slice was written, since one that was written after it
     // was listed is refused for its version.
@@ -137,7 +134,7 @@ async fn look(
     }
     let pods = pods(context, node).await?;
     let withdrawn = match slices {
-        Ok(Slices { count: 0, .. }) if is_gone && pods.is_empty() => {
+        Ok(Slices { count: 0, .. }) if now == Now::Gone && pods.is_empty() => {
             memory.over.insert(node.to_owned());
             return Ok(());
         }
@@ -156,11 +153,34 @@ async fn look(
     mark(context, node, outage, pods, marked, holds).await.and(withdrawn)
 }
 
-/// How the node is by what the API server says now, none for one that is not there: where nodes cannot be watched, the last
-/// picture of them stays, and may be old.
-async fn state(context: &Context, node: &str) -> Result<Option<State>, Logged> {
-    let found = context.find(NODES, &Resource::core("nodes"), None, node).await?;
-    Ok(found.as_ref().map(State::of))
+/// What has become of an outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Now {
+    /// It goes on.
+    Lasting,
+    /// It goes on, and there is no such node any more.
+    Gone,
+    Over,
+}
+
+/// How it stands with an outage by what the API server says now: where nodes or agents cannot be watched, the last picture of
+/// them stays, and may be old.
+async fn now(context: &Context, node: &str, outage: Outage) -> Result<Now, Logged> {
+    let is_over = match outage {
+        Outage::Lost => {
+            let Some(found) = context.find(NODES, &Resource::core("nodes"), None, node).await? else {
+                return Ok(Now::Gone);
+            };
+            !State::of(&found).is_lost()
+        }
+        Outage::Silent => {
+            let pods = Resource::core("pods");
+            let there = Selection { fields: format!("spec.nodeName={node}"), ..agents(context) };
+            let pages = context.cluster.pages(&pods, &there);
+            context.first(NODES, pages, |pod| Agent::read(pod).is_ready).await?.is_some()
+        }
+    };
+    Ok(if is_over { Now::Over } else { Now::Lasting })
 }
 
 /// The pods of a node with the label of a session. One that has lost it since is not among them: its slice stays in service

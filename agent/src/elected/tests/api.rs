@@ -139,7 +139,8 @@ impl Api {
         state.released.notify_waiters();
     }
 
-    /// Does that, once, as soon as a list of that kind with `selector` in its selectors has been answered.
+    /// Does that, once, as soon as a list of that kind with `selector` in its selectors, of fields before those of labels, has
+    /// been answered.
     pub(super) fn meanwhile(
         &self,
         plural: &'static str,
@@ -191,8 +192,9 @@ impl Api {
                 return failure(503, "ServiceUnavailable");
             }
             let answer = self.state().list(plural, &namespace, &query, shown);
-            let selects =
-                |text: &str| query.iter().any(|(key, value)| key.ends_with("Selector") && value.contains(text));
+            let of_fields_and_labels: Vec<_> =
+                query.iter().filter(|(key, _)| key.ends_with("Selector")).map(|(_, value)| value.as_str()).collect();
+            let selects = |text: &str| of_fields_and_labels.join(",").contains(text);
             let then = self.state().meanwhile.take_if(|(of, selector, _)| *of == plural && selects(selector));
             if let Some((.., then)) = then {
                 then(self);

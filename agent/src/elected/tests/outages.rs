@@ -119,6 +119,25 @@ async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn b143_no_session_is_marked_whose_agent_works_and_is_not_seen_to() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    set_agent(&api, 2, "False");
+    sleep(Duration::from_secs(1)).await;
+    api.blind("pods");
+    set_agent(&api, 2, "True");
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(agent.metric("silent_agents"), 1, "it sees the agent");
+    assert_eq!((reason(&api, "there").as_str(), api.writes()), ("Reachable", vec![]));
+    // What it can ask for it goes by.
+    set_agent(&api, 2, "False");
+    until("marked", || reason(&api, "there") == "AgentSilent").await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b143_what_ends_while_its_agent_is_silent_goes_out_of_service() {
     let api = cluster(2);
     for id in ["lives", "ends"] {
@@ -158,7 +177,8 @@ async fn an_agent_that_is_called_silent_and_works_has_the_last_word_until_it_is_
 
 #[tokio::test(start_paused = true)]
 async fn what_its_agent_writes_while_it_is_called_silent_is_not_judged_by_what_was_listed_before() {
-    for (plural, selector) in [("pods", "spec.nodeName=node-2"), ("endpointslices", "node-hash")] {
+    for (plural, selector) in [("pods", "spec.nodeName=node-2,cofferdam.dev/session"), ("endpointslices", "node-hash")]
+    {
         let api = cluster(2);
         add_session(&api, "there", 2);
         // Its pod got another address, and its agent publishes that.
