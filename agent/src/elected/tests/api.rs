@@ -2,7 +2,7 @@
 //! tokio's, so that minutes pass at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -60,11 +60,11 @@ impl Api {
         let service = tower::service_fn(move |request: Request<Body>| {
             let (api, line) = (api.clone(), line.clone());
             async move {
-                line.sends().await;
+                line.sends().await?;
                 let is_write = request.method() != Method::GET;
                 let answer = api.answer(request).await;
                 line.answers(is_write).await;
-                Ok::<_, Infallible>(answer)
+                Ok::<_, io::Error>(answer)
             }
         });
         Client::new(service, "default")
