@@ -43,22 +43,10 @@ pub(super) struct Assessment {
     pub(super) is_braked: bool,
 }
 
-/// The nodes that something is to be done about.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outages {
-    /// Nodes whose sessions are to be taken out of service: not Ready for a while, or deleted.
-    pub(super) lost: BTreeSet<String>,
-    /// Ready nodes without an agent that works.
-    pub(super) silent: BTreeSet<String>,
-}
-
-impl Outages {
-    /// What is wrong with that node, as far as something is to be done about it.
-    pub(super) fn outage(&self, node: &str) -> Option<Outage> {
-        let silent = || self.silent.contains(node).then_some(Outage::Silent);
-        self.lost.contains(node).then_some(Outage::Lost).or_else(silent)
-    }
-}
+/// The nodes that something is to be done about, with what is wrong with each, and since when, which tells an outage from
+/// one that follows it. Lost are those that are not Ready for a while, or deleted; silent Ready ones without an agent that
+/// works.
+pub(super) type Outages = BTreeMap<String, (Outage, Instant)>;
 
 /// Where the judgement changes.
 #[derive(Clone, Copy, Debug)]
@@ -111,18 +99,12 @@ impl Memory {
         self.note_gone(nodes, now);
         self.note_not_ready(nodes, limits, now);
         self.note_unheard(nodes, agents, now);
-        let since = |noted: &BTreeMap<String, Instant>, at_least: Duration| -> BTreeSet<String> {
-            let is_long = |since: &Instant| now.duration_since(*since) >= at_least;
-            noted.iter().filter(|(_, since)| is_long(since)).map(|(name, _)| name.clone()).collect()
-        };
         let is_braked = !matches!(self.brake, Brake::Off);
-        let mut lost = BTreeSet::new();
+        let mut outages: Outages = lasting(&self.unheard, Outage::Silent, limits.silent_agent, now).collect();
         if !is_braked {
-            lost.extend(since(&self.not_ready, limits.lost_node));
-            lost.extend(self.gone.keys().cloned());
+            outages.extend(lasting(&self.not_ready, Outage::Lost, limits.lost_node, now));
+            outages.extend(lasting(&self.gone, Outage::Lost, Duration::ZERO, now));
         }
-        let silent = since(&self.unheard, limits.silent_agent);
-        let outages = Outages { lost, silent };
         let assessment = Assessment { outages, not_ready_count: self.not_ready.len(), is_braked };
         (assessment, self.next(limits, now))
     }
@@ -202,6 +184,17 @@ fn noted<'a>(
     now: Instant,
 ) -> BTreeMap<String, Instant> {
     names.map(|name| (name.to_owned(), before.get(name).copied().unwrap_or(now))).collect()
+}
+
+/// The outages that have lasted long enough.
+fn lasting(
+    noted: &BTreeMap<String, Instant>,
+    outage: Outage,
+    at_least: Duration,
+    now: Instant,
+) -> impl Iterator<Item = (String, (Outage, Instant))> {
+    let is_long = move |since: &Instant| now.duration_since(*since) >= at_least;
+    noted.iter().filter(move |(_, since)| is_long(since)).map(move |(name, since)| (name.clone(), (outage, *since)))
 }
 
 impl Node {

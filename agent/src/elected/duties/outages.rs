@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::nodes::agents;
 use super::{Logged, WRITES, What, Write};
@@ -36,39 +36,49 @@ const PODS: &str = "marking the sessions of a node";
 /// What is remembered from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
+    /// By node.
+    looks: BTreeMap<String, Looked>,
+    /// How many looks there were.
+    count: u64,
+}
+
+/// What is remembered of a node as long as its outage lasts.
+#[derive(Debug)]
+struct Looked {
+    outage: (Outage, Instant),
+    /// Of which look it was the last.
+    look: u64,
     /// The uids of sessions that were marked while the agent of their node has been silent. One that is unready and works all
     /// the same writes over a mark what it knows, and two that contradict each other would go on for ever: so each is marked
     /// once. Only the elected agent knows how long a silence lasts; an agent that others call silent does not know it.
-    marked: BTreeMap<String, BTreeSet<String>>,
-    /// Of which look each node's last was, and for what.
-    looks: BTreeMap<String, (Outage, u64)>,
-    /// Lost nodes that were deleted, and had neither sessions nor slices of ours left: nothing comes there any more.
-    over: BTreeSet<String>,
-    /// How many looks there were.
-    count: u64,
+    marked: BTreeSet<String>,
+    /// The node was deleted, and had neither sessions nor slices of ours left: nothing comes there any more.
+    is_over: bool,
 }
 
 impl Memory {
     /// Forgets what is no longer so.
     fn keep(&mut self, outages: &Outages) {
-        self.marked.retain(|node, _| outages.silent.contains(node));
-        self.looks.retain(|node, (outage, _)| outages.outage(node) == Some(*outage));
-        self.over.retain(|node| outages.lost.contains(node));
+        self.looks.retain(|node, looked| outages.get(node) == Some(&looked.outage));
     }
 
     /// The nodes with an outage: those that nobody has looked at yet come first, the lost ones before the others, and then
     /// those whose last look is the oldest, so that none waits for ever where the outages change all the time.
-    fn order(&self, outages: &Outages) -> Vec<(String, Outage)> {
-        let lost = outages.lost.difference(&self.over).map(|node| (node.clone(), Outage::Lost));
-        let silent = outages.silent.iter().map(|node| (node.clone(), Outage::Silent));
-        let mut nodes: Vec<_> = lost.chain(silent).collect();
-        nodes.sort_by_key(|(node, _)| self.looks.get(node).map(|(_, look)| *look));
+    fn order(&self, outages: &Outages) -> Vec<(String, (Outage, Instant))> {
+        let of = |node: &str| self.looks.get(node);
+        let lasting = outages.iter().filter(|(node, _)| of(node).is_none_or(|looked| !looked.is_over));
+        let mut nodes: Vec<_> = lasting.map(|(node, outage)| (node.clone(), *outage)).collect();
+        nodes.sort_by_key(|(node, (outage, _))| (of(node).map(|looked| looked.look), *outage));
         nodes
     }
 
-    fn looks_at(&mut self, node: &str, outage: Outage) {
+    /// Another look at a node.
+    fn look(&mut self, node: &str, outage: (Outage, Instant)) -> &mut Looked {
         self.count += 1;
-        self.looks.insert(node.to_owned(), (outage, self.count));
+        let first = || Looked { outage, look: 0, marked: BTreeSet::new(), is_over: false };
+        let looked = self.looks.entry(node.to_owned()).or_insert_with(first);
+        looked.look = self.count;
+        looked
     }
 }
 
@@ -103,8 +113,8 @@ async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outa
         if !holds() {
             return is_fine;
         }
-        memory.looks_at(&node, outage);
-        is_fine &= look(context, &node, outage, memory, &holds).await.is_ok();
+        let looked = memory.look(&node, outage);
+        is_fine &= look(context, &node, looked, &holds).await.is_ok();
     }
     if is_fine {
         context.troubles.over(NODES);
@@ -115,13 +125,8 @@ async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outa
 }
 
 /// One look at a node.
-async fn look(
-    context: &Context,
-    node: &str,
-    outage: Outage,
-    memory: &mut Memory,
-    holds: &impl Fn() -> bool,
-) -> Result<(), Logged> {
+async fn look(context: &Context, node: &str, looked: &mut Looked, holds: &impl Fn() -> bool) -> Result<(), Logged> {
+    let (outage, _) = looked.outage;
     let now = now(context, node, outage).await?;
     if now == Now::Over {
         return Ok(());
@@ -135,7 +140,7 @@ async fn look(
     let pods = pods(context, node).await?;
     let withdrawn = match slices {
         Ok(Slices { count: 0, .. }) if now == Now::Gone && pods.is_empty() => {
-            memory.over.insert(node.to_owned());
+            looked.is_over = true;
             return Ok(());
         }
         Ok(Slices { mut slices, .. }) => {
@@ -144,13 +149,11 @@ async fn look(
         }
         Err(Logged) => Err(Logged),
     };
-    // On a lost node nobody writes over a mark, so none is remembered.
-    let mut nothing = BTreeSet::new();
-    let marked = match outage {
-        Outage::Lost => &mut nothing,
-        Outage::Silent => memory.marked.entry(node.to_owned()).or_default(),
-    };
-    mark(context, node, outage, pods, marked, holds).await.and(withdrawn)
+    if outage == Outage::Lost {
+        // Nobody writes over a mark there, so none is remembered.
+        looked.marked.clear();
+    }
+    mark(context, node, outage, pods, &mut looked.marked, holds).await.and(withdrawn)
 }
 
 /// What has become of an outage.
@@ -308,14 +311,19 @@ mod tests {
 
     #[test]
     fn whoever_was_lost_just_now_comes_first_and_nobody_waits_for_ever() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-        let assessed = |lost: &[&str], silent: &[&str]| Outages { lost: names(lost), silent: names(silent) };
+        let start = Instant::now();
+        let assessed = |lost: &[&str], silent: &[&str]| -> Outages {
+            let of = |names: &[&str], outage| names.iter().map(|name| ((*name).to_owned(), (outage, start))).collect();
+            let (mut outages, silent): (Outages, Outages) = (of(lost, Outage::Lost), of(silent, Outage::Silent));
+            outages.extend(silent);
+            outages
+        };
         let mut memory = Memory::default();
         let order = |memory: &mut Memory, outages: &Outages| {
             memory.keep(outages);
             let nodes = memory.order(outages);
             // The round is left after the first.
-            memory.looks_at(&nodes[0].0, nodes[0].1);
+            memory.look(&nodes[0].0, nodes[0].1);
             nodes.into_iter().map(|(node, _)| node).collect::<Vec<_>>().join(" ")
         };
         let both = assessed(&["c", "d"], &["a", "b"]);
@@ -328,5 +336,24 @@ mod tests {
         assert_eq!(order(&mut memory, &assessed(&["a", "c", "d"], &["b"])), "a d b c", "it is lost now");
         order(&mut memory, &assessed(&["a", "c"], &["b"]));
         assert_eq!(order(&mut memory, &both), "d a c b", "one was back, one is no longer lost");
+    }
+
+    #[test]
+    fn what_was_so_in_one_outage_says_nothing_of_the_next() {
+        let start = Instant::now();
+        for outage in [Outage::Lost, Outage::Silent] {
+            let [first, next] =
+                [0, 1].map(|after| Outages::from([("a".to_owned(), (outage, start + Duration::from_secs(after)))]));
+            let mut memory = Memory::default();
+            let looked = memory.look("a", first["a"]);
+            looked.marked.insert("uid".to_owned());
+            looked.is_over = true;
+            memory.keep(&first);
+            assert_eq!(memory.order(&first), [], "{outage:?}");
+            // Nobody heard that it was over meanwhile.
+            memory.keep(&next);
+            assert_eq!(memory.order(&next).len(), 1, "{outage:?}");
+            assert!(memory.look("a", next["a"]).marked.is_empty(), "{outage:?}");
+        }
     }
 }

@@ -253,6 +253,28 @@ async fn b143_a_deleted_node_is_looked_at_until_nothing_is_left_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn b143_a_node_that_comes_and_goes_while_another_is_looked_at_is_lost_anew() {
+    let api = cluster(4);
+    add_session(&api, "slow", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_secs(5)).await;
+    api.remove("nodes", "", "node-3");
+    until("nothing is there", || looks(&api) == 1).await;
+    api.hold("endpointslices");
+    set_node(&api, 2, "Unknown");
+    until("it looks at another", || api.waiting() == 1).await;
+    set_node(&api, 3, "True");
+    add_session(&api, "there", 3);
+    sleep(Duration::from_secs(1)).await;
+    api.remove("nodes", "", "node-3");
+    sleep(Duration::from_secs(1)).await;
+    api.release();
+    until("out of service", || !serves(&api, "there")).await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_is_lost_does_not_wait_for_those_that_were_lost_before() {
     let api = cluster(4);
     for number in 0..60 {
