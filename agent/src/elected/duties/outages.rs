@@ -1,18 +1,16 @@
 //! Takes endpoints out of service that nobody else takes away, and marks the sessions that nobody looks after.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use cofferdam_model::keys::{AGENT, MANAGED_BY, NODE_HASH, SESSION};
 use futures_util::{StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::nodes::agents;
 use super::{Logged, WRITES, What, Write};
-use crate::backoff::Backoff;
 use crate::cluster::{Resource, Selection};
 use crate::desired::node_hash;
 use crate::elected::Context;
@@ -22,126 +20,68 @@ use crate::json;
 use crate::node::State;
 use crate::objects::{Kind, resource};
 use crate::report::time;
+use crate::until::until;
 
-/// What is new on a node that stays lost is found as often as this.
-const ROUND: Duration = Duration::from_secs(10);
+mod looks;
 
-/// After a round in which something failed; at most as long as a round.
-const RETRY: Duration = Duration::from_secs(1);
+use looks::{Ended, Looked, Looks};
 
 const NODES: &str = "looking whether a node is lost or its agent silent";
 const SLICES: &str = "taking endpoints out of service";
 const PODS: &str = "marking the sessions of a node";
 
-/// What is remembered from one round to the next.
-#[derive(Debug, Default)]
-struct Memory {
-    /// By node.
-    looks: BTreeMap<String, Looked>,
-    /// How many looks there were.
-    count: u64,
-}
-
-/// What is remembered of a node as long as its outage lasts.
-#[derive(Debug)]
-struct Looked {
-    outage: (Outage, Instant),
-    /// Of which look it was the last.
-    look: u64,
-    /// The uids of sessions that were marked while the agent of their node has been silent. One that is unready and works all
-    /// the same writes over a mark what it knows, and two that contradict each other would go on for ever: so each is marked
-    /// once. Only the elected agent knows how long a silence lasts; an agent that others call silent does not know it.
-    marked: BTreeSet<String>,
-    /// The node was deleted, and had neither sessions nor slices of ours left: nothing comes there any more.
-    is_over: bool,
-}
-
-impl Memory {
-    /// Forgets what is no longer so.
-    fn keep(&mut self, outages: &Outages) {
-        self.looks.retain(|node, looked| outages.get(node) == Some(&looked.outage));
-    }
-
-    /// The nodes with an outage: those that nobody has looked at yet come first, the lost ones before the others, and then
-    /// those whose last look is the oldest, so that none waits for ever where the outages change all the time.
-    fn order(&self, outages: &Outages) -> Vec<(String, (Outage, Instant))> {
-        let of = |node: &str| self.looks.get(node);
-        let lasting = outages.iter().filter(|(node, _)| of(node).is_none_or(|looked| !looked.is_over));
-        let mut nodes: Vec<_> = lasting.map(|(node, outage)| (node.clone(), *outage)).collect();
-        nodes.sort_by_key(|(node, (outage, _))| (of(node).map(|looked| looked.look), *outage));
-        nodes
-    }
-
-    /// Another look at a node.
-    fn look(&mut self, node: &str, outage: (Outage, Instant)) -> &mut Looked {
-        self.count += 1;
-        let first = || Looked { outage, look: 0, marked: BTreeSet::new(), is_over: false };
-        let looked = self.looks.entry(node.to_owned()).or_insert_with(first);
-        looked.look = self.count;
-        looked
-    }
-}
-
 /// Does what the newest outages ask for. Never ends.
 pub(super) async fn run(context: &Context, mut told: watch::Receiver<Outages>) {
-    let mut failures = Backoff::new(RETRY, ROUND);
-    let mut memory = Memory::default();
+    let mut looks = Looks::default();
     loop {
         let outages = told.borrow_and_update().clone();
-        memory.keep(&outages);
-        let pause = if round(context, &outages, &told, &mut memory).await {
-            failures.over();
-            ROUND
-        } else {
-            failures.failed()
-        };
+        looks.keep(&outages);
+        round(context, &outages, &told, &mut looks).await;
         tokio::select! {
             // Whoever tells does not end before this does.
             _ = told.changed() => {}
-            () = sleep(pause) => {}
+            () = until(looks.next()) => {}
         }
     }
 }
 
-/// One look at every node with an outage. It is left as soon as the outages are others: a node that was lost just now need
-/// not wait for those that were lost before. Whether all of it succeeded.
-async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outages>, memory: &mut Memory) -> bool {
+/// One look at every node whose turn it is. It is left as soon as the outages are others: a node that was lost just now need
+/// not wait for those that were lost before.
+async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outages>, looks: &mut Looks) {
     // Asked again before every write, too: a node that is back belongs to its own agent.
     let holds = || !told.has_changed().unwrap_or_default();
-    let mut is_fine = true;
-    for (node, outage) in memory.order(outages) {
+    for (node, outage) in looks.due(outages, Instant::now()) {
         if !holds() {
-            return is_fine;
+            return;
         }
-        let looked = memory.look(&node, outage);
-        is_fine &= look(context, &node, looked, &holds).await.is_ok();
+        let looked = looks.look(&node, outage);
+        let look = look(context, &node, looked, &holds).await;
+        looked.ended(look, Instant::now());
     }
-    if is_fine {
+    if looks.are_fine() {
         context.troubles.over(NODES);
         context.troubles.over(SLICES);
         context.troubles.over(PODS);
     }
-    is_fine
 }
 
 /// One look at a node.
-async fn look(context: &Context, node: &str, looked: &mut Looked, holds: &impl Fn() -> bool) -> Result<(), Logged> {
+async fn look(context: &Context, node: &str, looked: &mut Looked, holds: &impl Fn() -> bool) -> Result<Ended, Logged> {
     let (outage, _) = looked.outage;
     let now = now(context, node, outage).await?;
     if now == Now::Over {
-        return Ok(());
+        return Ok(Ended::Done);
     }
     // Slices before pods: none is judged by a pod as it was before the slice was written, since one that was written after it
     // was listed is refused for its version.
     let slices = slices(context, node, outage, holds).await;
     if !holds() {
-        return slices.map(drop);
+        return slices.map(|_| Ended::HalfWay);
     }
     let pods = pods(context, node).await?;
     let withdrawn = match slices {
         Ok(Slices { count: 0, .. }) if now == Now::Gone && pods.is_empty() => {
-            looked.is_over = true;
-            return Ok(());
+            return Ok(Ended::ForGood);
         }
         Ok(Slices { mut slices, .. }) => {
             slices.retain(|slice| leads_astray(slice, &pods));
@@ -153,7 +93,8 @@ async fn look(context: &Context, node: &str, looked: &mut Looked, holds: &impl F
         // Nobody writes over a mark there, so none is remembered.
         looked.marked.clear();
     }
-    mark(context, node, outage, pods, &mut looked.marked, holds).await.and(withdrawn)
+    mark(context, node, outage, pods, &mut looked.marked, holds).await.and(withdrawn)?;
+    Ok(if holds() { Ended::Done } else { Ended::HalfWay })
 }
 
 /// What has become of an outage.
@@ -192,7 +133,7 @@ async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Logged> {
     let resource = Resource::core("pods");
     // API servers have an index of pods by node. It serves a first page, but for the later ones they look through the pods of
     // all nodes. A list from their cache (`resourceVersion=0`) needs no later ones, and knows no pages: what authors make
-    // large would be in memory all at once. So it is pages, as large as may be.
+    // large would be in looks all at once. So it is pages, as large as may be.
     let (labels, fields) = (SESSION.to_owned(), format!("spec.nodeName={node}"));
     let selection = Selection { labels, fields, ..Selection::default() };
     let (mut pages, mut pods) = (context.cluster.pages(&resource, &selection).bounded(), Vec::new());
@@ -303,57 +244,4 @@ async fn write_all<F: Future<Output = (String, Result<bool, Logged>)>>(
         tracing::info!(node, written = count, "{what}");
     }
     result
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_was_lost_just_now_comes_first_and_nobody_waits_for_ever() {
-        let start = Instant::now();
-        let assessed = |lost: &[&str], silent: &[&str]| -> Outages {
-            let of = |names: &[&str], outage| names.iter().map(|name| ((*name).to_owned(), (outage, start))).collect();
-            let (mut outages, silent): (Outages, Outages) = (of(lost, Outage::Lost), of(silent, Outage::Silent));
-            outages.extend(silent);
-            outages
-        };
-        let mut memory = Memory::default();
-        let order = |memory: &mut Memory, outages: &Outages| {
-            memory.keep(outages);
-            let nodes = memory.order(outages);
-            // The round is left after the first.
-            memory.look(&nodes[0].0, nodes[0].1);
-            nodes.into_iter().map(|(node, _)| node).collect::<Vec<_>>().join(" ")
-        };
-        let both = assessed(&["c", "d"], &["a", "b"]);
-        assert_eq!(order(&mut memory, &both), "c d a b");
-        assert_eq!(order(&mut memory, &both), "d a b c");
-        assert_eq!(order(&mut memory, &both), "a b c d");
-        assert_eq!(order(&mut memory, &both), "b c d a");
-        assert_eq!(order(&mut memory, &both), "c d a b");
-        assert_eq!(order(&mut memory, &assessed(&["c", "d", "e"], &["a", "b"])), "e d a b c", "it is new");
-        assert_eq!(order(&mut memory, &assessed(&["a", "c", "d"], &["b"])), "a d b c", "it is lost now");
-        order(&mut memory, &assessed(&["a", "c"], &["b"]));
-        assert_eq!(order(&mut memory, &both), "d a c b", "one was back, one is no longer lost");
-    }
-
-    #[test]
-    fn what_was_so_in_one_outage_says_nothing_of_the_next() {
-        let start = Instant::now();
-        for outage in [Outage::Lost, Outage::Silent] {
-            let [first, next] =
-                [0, 1].map(|after| Outages::from([("a".to_owned(), (outage, start + Duration::from_secs(after)))]));
-            let mut memory = Memory::default();
-            let looked = memory.look("a", first["a"]);
-            looked.marked.insert("uid".to_owned());
-            looked.is_over = true;
-            memory.keep(&first);
-            assert_eq!(memory.order(&first), [], "{outage:?}");
-            // Nobody heard that it was over meanwhile.
-            memory.keep(&next);
-            assert_eq!(memory.order(&next).len(), 1, "{outage:?}");
-            assert!(memory.look("a", next["a"]).marked.is_empty(), "{outage:?}");
-        }
-    }
 }

@@ -224,6 +224,24 @@ async fn a_lost_node_is_looked_at_no_more_often_where_others_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_is_lost_makes_no_other_be_looked_at() {
+    let api = cluster(20);
+    let ids: Vec<_> = (2..10).map(|node| (node, format!("on-{node}"))).collect();
+    for (node, id) in &ids {
+        add_session(&api, id, *node);
+    }
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    for (node, _) in &ids {
+        set_node(&api, *node, "Unknown");
+        sleep(Duration::from_secs(1)).await;
+    }
+    until("marked", || ids.iter().all(|(_, id)| reason(&api, id) == "NodeLost")).await;
+    assert_eq!(looks(&api), ids.len());
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b143_a_deleted_node_is_looked_at_until_nothing_is_left_there() {
     let api = cluster(2);
     add_session(&api, "there", 2);
