@@ -61,12 +61,42 @@ pub(crate) struct Limits {
     pub(crate) silent_agent: Duration,
 }
 
+/// The nodes that have joined and were not Ready since, whatever they say by now: where one falls silent before it is Ready,
+/// no session is there. Goes by all that is told of each, since one may be Ready for a moment in which nobody looks at all.
+#[derive(Debug, Default)]
+pub(super) struct Joined(BTreeSet<String>);
+
+impl Joined {
+    /// A watch told how a node is; none for one that is gone.
+    pub(super) fn told(&mut self, name: &str, now: Option<State>) {
+        match now {
+            Some(State::Starting) => {
+                self.0.insert(name.to_owned());
+            }
+            Some(State::NotReady) => {}
+            Some(State::Ready) | None => {
+                self.0.remove(name);
+            }
+        }
+    }
+
+    /// A list told how all nodes are, and nothing of how they were since the last that was heard of them.
+    pub(super) fn listed<'a>(&mut self, nodes: impl IntoIterator<Item = (&'a String, &'a Node)>) {
+        let starting = nodes.into_iter().filter(|(_, node)| node.state == State::Starting);
+        self.0 = starting.map(|(name, _)| name.clone()).collect();
+    }
+
+    /// The node, as what is known here makes it.
+    pub(super) fn seen(&self, name: &str, node: Node) -> Node {
+        let has_only_joined = node.state == State::NotReady && self.0.contains(name);
+        Node { state: if has_only_joined { State::Starting } else { node.state }, ..node }
+    }
+}
+
 /// What has to be remembered between two looks.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     known: BTreeSet<String>,
-    /// Nodes that have joined and were never seen to be Ready, whatever they say by now.
-    starting: BTreeSet<String>,
     /// Since when each node that is not Ready is not.
     not_ready: BTreeMap<String, Instant>,
     brake: Brake,
@@ -95,7 +125,6 @@ impl Memory {
         limits: Limits,
         now: Instant,
     ) -> (Assessment, Option<Instant>) {
-        let nodes = &self.note_starting(nodes);
         self.note_gone(nodes, now);
         self.note_not_ready(nodes, limits, now);
         self.note_unheard(nodes, agents, now);
@@ -121,19 +150,6 @@ impl Memory {
         // What is so far ahead that no clock shows it never is.
         let times = lost.chain(silent).chain(forgotten).filter_map(|(since, after)| since.checked_add(after));
         times.filter(|at| *at > now).min()
-    }
-
-    /// The nodes, of which one that was starting is so until it is Ready: where it falls silent before, no session is there.
-    fn note_starting<'a>(&mut self, nodes: &BTreeMap<&'a str, Node>) -> BTreeMap<&'a str, Node> {
-        let mut nodes = nodes.clone();
-        for (name, node) in &mut nodes {
-            if node.state == State::NotReady && self.starting.contains(*name) {
-                node.state = State::Starting;
-            }
-        }
-        let starting = nodes.iter().filter(|(_, node)| node.state == State::Starting);
-        self.starting = starting.map(|(name, _)| (*name).to_owned()).collect();
-        nodes
     }
 
     /// Nodes that were there and are not any more.

@@ -69,10 +69,14 @@ fn b143_lost_is_who_is_not_ready_unless_too_many_are_at_once() {
 
 /// What is lost after each of these steps, at so many seconds; `!` where the brake is on. And when to look again.
 fn story(steps: &[(u64, &str)]) -> Vec<(String, Option<u64>)> {
-    let (mut memory, start) = (Memory::default(), Instant::now());
+    let (mut memory, mut joined, start) = (Memory::default(), Joined::default(), Instant::now());
     let step = |(after, text): &(u64, &str)| {
-        let (assessment, next) =
-            memory.assess(&nodes(text), &agents(text), LIMITS, start + Duration::from_secs(*after));
+        let mut nodes = nodes(text);
+        for (name, node) in &mut nodes {
+            joined.told(name, Some(node.state));
+            *node = joined.seen(name, *node);
+        }
+        let (assessment, next) = memory.assess(&nodes, &agents(text), LIMITS, start + Duration::from_secs(*after));
         let lost = if assessment.is_braked { "!".to_owned() } else { lost(&assessment.outages) };
         (lost, next.map(|next| next.duration_since(start).as_secs()))
     };

@@ -103,6 +103,21 @@ async fn b143_nothing_is_taken_from_a_node_that_is_back_and_is_not_seen_to_be() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn b143_a_node_that_joined_and_was_ready_for_a_moment_is_lost() {
+    let api = cluster(2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    api.put("nodes", &json!({"metadata": {"name": "node-3"}}));
+    sleep(Duration::from_secs(5)).await;
+    // Told at once, and looked at once.
+    set_node(&api, 3, "True");
+    add_session(&api, "there", 3);
+    set_node(&api, 3, "Unknown");
+    until("out of service", || !serves(&api, "there")).await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
     let api = cluster(2);
     add_session(&api, "there", 2);
