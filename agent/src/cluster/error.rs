@@ -54,10 +54,11 @@ impl Class {
         Self::Other,
     ];
 
-    /// Whether nothing is wrong with the request, so that the same one may succeed a moment later.
+    /// Whether nothing is wrong with the request, so that the same one may succeed a moment later. A creation conflicts with
+    /// others that a ResourceQuota counts at the same time.
     #[must_use]
     pub(crate) fn passes(self) -> bool {
-        matches!(self, Self::Unreachable | Self::Timeout | Self::Throttled | Self::Server)
+        matches!(self, Self::Unreachable | Self::Timeout | Self::Throttled | Self::Server | Self::Conflict)
     }
 
     /// Whether the object was changed, deleted or made by somebody else meanwhile: for a write that holds for one version of
@@ -132,18 +133,18 @@ impl Failed {
             (403, _) if message.contains("cannot ") && message.contains(" in API group ") => Class::Forbidden,
             (403, _) => Class::Admission,
             (404, _) => Class::NotFound,
-            (409, "AlreadyExists") => Class::AlreadyExists,
-            (409, _) => Class::Conflict,
             (410, _) | (_, "Expired" | "Gone") => Class::Expired,
             (429, _) => Class::Throttled,
             (408 | 504, _) => Class::Timeout,
             // A webhook or policy may choose its own code for a refusal.
-            (400 | 422, _)
+            (400 | 409 | 422, _)
                 if message.contains("denied the request") || message.contains("ValidatingAdmissionPolicy") =>
             {
                 Class::Admission
             }
             (400 | 422, _) => Class::Invalid,
+            (409, "AlreadyExists") => Class::AlreadyExists,
+            (409, _) => Class::Conflict,
             (500, _) if message.contains("failed calling webhook") => Class::Admission,
             (500..=599, _) => Class::Server,
             _ => Class::Other,
@@ -196,6 +197,7 @@ mod tests {
             (410, "Expired", "too old resource version", Class::Expired),
             (410, "Gone", "", Class::Expired),
             (400, "BadRequest", "admission webhook \"w\" denied the request: no", Class::Admission),
+            (409, "Conflict", "admission webhook \"w\" denied the request: not now", Class::Admission),
             (422, "Invalid", "spec.ports: Required value", Class::Invalid),
             (500, "InternalError", "failed calling webhook \"w\": refused", Class::Admission),
             (503, "ServiceUnavailable", "", Class::Server),
