@@ -227,11 +227,9 @@ impl Publisher {
             Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
             Attempt::Hindered(..) | Attempt::Taken(_) | Attempt::Failed(..) => false,
         };
-        if attempt == Attempt::Done {
-            if self.is_published {
-                stages.published(&crew.metrics);
-                self.tell(crew, session, &wanted);
-            }
+        if attempt == Attempt::Done && self.is_published {
+            stages.published(&crew.metrics);
+            self.tell(crew, session, &wanted);
         }
         self.conclude(session, attempt);
         (None, next)
