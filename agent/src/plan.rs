@@ -70,8 +70,11 @@ pub(crate) fn leaving(object: &Value) -> Option<Vec<String>> {
 
 /// The first of the wanted objects that is there, is being deleted, and so is nothing to rely on; with its finalizers.
 #[must_use]
-pub(crate) fn first_leaving<'a>(wanted: &'a [Wanted], live: &[Live]) -> Option<(&'a Wanted, Vec<String>)> {
-    wanted.iter().find_map(|wanted| Some((wanted, leaving(&find(wanted, live)?.object)?)))
+pub(crate) fn first_leaving<'a>(
+    wanted: impl IntoIterator<Item = &'a Wanted>,
+    live: &[Live],
+) -> Option<(&'a Wanted, Vec<String>)> {
+    wanted.into_iter().find_map(|wanted| Some((wanted, leaving(&find(wanted, live)?.object)?)))
 }
 
 /// What has to be done so that `live` becomes `wanted`. Nothing where it is so already. `live` are the objects that carry

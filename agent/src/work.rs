@@ -192,13 +192,18 @@ impl Work {
 
     fn consider(&mut self, snapshot: &Snapshot, ground: &Ground) -> (Option<Todo>, Option<Instant>) {
         self.stages.see(snapshot, &self.crew.metrics);
-        if !ground.is_settled(snapshot.are_routes_known) {
+        if !ground.is_known {
             return (None, None);
+        }
+        let (ended, ends) = self.ending.look(&self.crew, &snapshot.seen, &ground.policy, Now::read());
+        let ended = ended.map(Todo::Delete);
+        // An end does not hang on what is published.
+        if !ground.is_settled(snapshot.are_routes_known) {
+            return (ended, ends);
         }
         self.probes.inherit(snapshot, ground);
         let (task, published) = self.publisher.look(&self.crew, snapshot, ground, &mut self.stages);
-        let (ended, ends) = self.ending.look(&self.crew, &snapshot.seen, &ground.policy, Now::read());
-        let todo = task.map(Todo::Publish).or(ended.map(Todo::Delete));
+        let todo = task.map(Todo::Publish).or(ended);
         // Where the elected agent speaks for it, two that speak would contradict each other.
         if self.ending.is_deleted() || (snapshot.is_node_lost && is_spoken_for(&snapshot.seen)) {
             self.probes.stop();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_kubernetes::{Class, Failed, Resource, Selection};
+use cofferdam_kubernetes::{Class, Failed, Pages, Resource, Selection};
 use cofferdam_runtime::panics;
 use kube::core::params::Preconditions;
 use serde_json::Value;
@@ -95,13 +95,23 @@ impl Context {
     async fn has_pods(&self, doing: &'static str, namespace: &str, labels: String) -> Result<bool, Logged> {
         let pods = Resource::core("pods").metadata();
         let selection = Selection { namespace: Some(namespace.to_owned()), labels, ..Selection::default() };
-        let mut pages = self.cluster.pages(&pods, &selection).of_one();
+        let found = self.first(doing, self.cluster.pages(&pods, &selection).of_one(), |_| true).await?;
+        Ok(found.is_some())
+    }
+
+    /// The first object of a list of which that is true.
+    async fn first(
+        &self,
+        doing: &'static str,
+        mut pages: Pages<'_>,
+        is_true: impl Fn(&Value) -> bool,
+    ) -> Result<Option<Value>, Logged> {
         while let Some(page) = self.told(doing, pages.next().await)? {
-            if !page.items.is_empty() {
-                return Ok(true);
+            if let Some(found) = page.items.into_iter().find(&is_true) {
+                return Ok(Some(found));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Whether it was written: where the write holds for one version of an object and that is not the newest, nothing is

@@ -30,7 +30,7 @@ pub(super) struct Candidate {
     seen: Option<Seen>,
     /// Until when this agent leads, if nothing is renewed; none for one that does not.
     until: Option<Instant>,
-    /// Whether what it wrote last may have arrived, and was not answered in time.
+    /// Whether what it wrote last may have arrived, and was not waited for until it was answered.
     is_unanswered: bool,
 }
 
@@ -49,26 +49,28 @@ impl Candidate {
         }
     }
 
-    /// Gives the Lease away, if this agent holds it.
+    /// Gives the Lease away, if this agent holds it, or may hold it without knowing.
     pub(super) async fn release(mut self) {
-        if self.until.is_none() {
+        if self.until.is_none() && !self.is_unanswered {
             return;
         }
         match timeout(RELEASE, self.give_away()).await {
-            Ok(Ok(())) => tracing::info!("the lease is free"),
+            Ok(Ok(true)) => tracing::info!("the lease is free"),
+            Ok(Ok(false)) => {}
             // Nothing is lost but time: the Lease runs out.
             Ok(Err(error)) => self.failed("releasing the lease", &Failed::from(&error)),
             Err(_) => self.failed("releasing the lease", &Failed::timed_out()),
         }
     }
 
-    /// Reads the Lease anew: a renewal may have been under way when the end came.
-    async fn give_away(&mut self) -> kube::Result<()> {
+    /// Reads the Lease anew: a write may have been under way when the end came. Whether it was this agent's.
+    async fn give_away(&mut self) -> kube::Result<bool> {
         let lease = self.leases.get(AGENT).await?;
-        if lease::holder(&lease) == Some(self.context.identity.pod.as_str()) {
+        let is_mine = lease::holder(&lease) == Some(self.context.identity.pod.as_str());
+        if is_mine {
             self.leases.replace(AGENT, &writes(), &lease::released(lease, Timestamp::now())).await?;
         }
-        Ok(())
+        Ok(is_mine)
     }
 
     /// One try, and how long to wait for the next.
@@ -137,14 +139,14 @@ impl Candidate {
             (Action::Take, Some(lease)) => lease::taken(lease, me, now),
             (_, _) => lease::created(AGENT, me, now),
         };
-        // Stays so where this is given up half way.
+        // Stays so where this is given up half way, and not where it fails: whoever is answered is not too slow to lead.
         self.is_unanswered = true;
         let written = match self.seen {
-            Some(_) => self.leases.replace(AGENT, &writes(), &wanted).await?,
-            None => self.leases.create(&writes(), &wanted).await?,
+            Some(_) => self.leases.replace(AGENT, &writes(), &wanted).await,
+            None => self.leases.create(&writes(), &wanted).await,
         };
         self.is_unanswered = false;
-        self.seen = Some(lease::observe(None, written, Instant::now()));
+        self.seen = Some(lease::observe(None, written?, Instant::now()));
         Ok(action != Action::Release)
     }
 }

@@ -4,6 +4,7 @@ use cofferdam_kubernetes::watch::Watches;
 use prometheus::{IntCounterVec, IntGauge, Opts, Registry};
 
 use super::nodes::Assessment;
+use super::outage::Outage;
 use crate::objects::Kind;
 
 /// The metrics of the elected agent; clones share them. Gauges are zero on every agent that is not elected.
@@ -67,7 +68,8 @@ impl Metrics {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.lost_nodes.set(count(assessment.not_ready_count));
         self.lost_node_brake.set(i64::from(assessment.is_braked));
-        self.silent_agents.set(count(assessment.outages.silent.len()));
+        let silent = assessment.outages.values().filter(|(outage, _)| *outage == Outage::Silent);
+        self.silent_agents.set(count(silent.count()));
     }
 
     /// An object that belonged to nobody was deleted.

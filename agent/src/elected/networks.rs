@@ -53,8 +53,8 @@ pub(super) struct View<'a> {
 pub(super) enum Step {
     /// A server-side apply.
     Apply { namespace: String, policy: Value },
-    /// Delete that very object, if a namespace with that membership has no session then either.
-    Delete { namespace: String, membership: Membership, uid: String },
+    /// Delete that very object, if the namespace has no session then either.
+    Delete { namespace: String, uid: String },
     /// Say that a policy of that name is somebody else's, and left as it is.
     TellForeign { namespace: String },
 }
@@ -112,7 +112,7 @@ impl Memory {
                 let since = self.empty.get(name).copied().unwrap_or(now);
                 empty.insert(name.clone(), since);
                 if now.duration_since(since) >= KEPT && self.is_due(name, false, now) {
-                    steps.push(Step::Delete { namespace: name.clone(), membership, uid: live.uid.clone() });
+                    steps.push(Step::Delete { namespace: name.clone(), uid: live.uid.clone() });
                 }
             }
         }
@@ -204,7 +204,7 @@ mod tests {
     fn names(steps: &[Step]) -> String {
         let name = |step: &Step| match step {
             Step::Apply { namespace, .. } => namespace.clone(),
-            Step::Delete { namespace, uid, .. } => format!("-{namespace}/{uid}"),
+            Step::Delete { namespace, uid } => format!("-{namespace}/{uid}"),
             Step::TellForeign { namespace } => format!("?{namespace}"),
         };
         steps.iter().map(name).collect::<Vec<_>>().join(" ")

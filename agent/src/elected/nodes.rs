@@ -43,22 +43,10 @@ pub(super) struct Assessment {
     pub(super) is_braked: bool,
 }
 
-/// The nodes that something is to be done about.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outages {
-    /// Nodes whose sessions are to be taken out of service: not Ready for a while, or deleted.
-    pub(super) lost: BTreeSet<String>,
-    /// Ready nodes without an agent that works.
-    pub(super) silent: BTreeSet<String>,
-}
-
-impl Outages {
-    /// What is wrong with that node, as far as something is to be done about it.
-    pub(super) fn outage(&self, node: &str) -> Option<Outage> {
-        let silent = || self.silent.contains(node).then_some(Outage::Silent);
-        self.lost.contains(node).then_some(Outage::Lost).or_else(silent)
-    }
-}
+/// The nodes that something is to be done about, with what is wrong with each, and since when, which tells an outage from
+/// one that follows it. Lost are those that are not Ready for a while, or deleted; silent Ready ones without an agent that
+/// works.
+pub(super) type Outages = BTreeMap<String, (Outage, Instant)>;
 
 /// Where the judgement changes.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +61,42 @@ pub(crate) struct Limits {
     pub(crate) silent_agent: Duration,
 }
 
+/// The nodes that have joined and were not Ready since, whatever they say by now: where one falls silent before it is Ready,
+/// no session is there. Goes by all that is told of each, since one may be Ready for a moment in which nobody looks at all.
+#[derive(Debug, Default)]
+pub(super) struct Joined(BTreeSet<String>);
+
+impl Joined {
+    /// A watch told how a node is; none for one that is gone.
+    pub(super) fn told(&mut self, name: &str, now: Option<State>) {
+        match now {
+            Some(State::Starting) => {
+                self.0.insert(name.to_owned());
+            }
+            Some(State::NotReady) => {}
+            Some(State::Ready) | None => {
+                self.0.remove(name);
+            }
+        }
+    }
+
+    /// A list told how all nodes are, and nothing of how they were since the last that was heard of them.
+    pub(super) fn listed<'a>(&mut self, nodes: impl IntoIterator<Item = (&'a String, &'a Node)>) {
+        let starting = nodes.into_iter().filter(|(_, node)| node.state == State::Starting);
+        self.0 = starting.map(|(name, _)| name.clone()).collect();
+    }
+
+    /// The node, as what is known here makes it.
+    pub(super) fn seen(&self, name: &str, node: Node) -> Node {
+        let has_only_joined = node.state == State::NotReady && self.0.contains(name);
+        Node { state: if has_only_joined { State::Starting } else { node.state }, ..node }
+    }
+}
+
 /// What has to be remembered between two looks.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     known: BTreeSet<String>,
-    /// Nodes that have joined and were never seen to be Ready, whatever they say by now.
-    starting: BTreeSet<String>,
     /// Since when each node that is not Ready is not.
     not_ready: BTreeMap<String, Instant>,
     brake: Brake,
@@ -107,22 +125,15 @@ impl Memory {
         limits: Limits,
         now: Instant,
     ) -> (Assessment, Option<Instant>) {
-        let nodes = &self.note_starting(nodes);
         self.note_gone(nodes, now);
         self.note_not_ready(nodes, limits, now);
         self.note_unheard(nodes, agents, now);
-        let since = |noted: &BTreeMap<String, Instant>, at_least: Duration| -> BTreeSet<String> {
-            let is_long = |since: &Instant| now.duration_since(*since) >= at_least;
-            noted.iter().filter(|(_, since)| is_long(since)).map(|(name, _)| name.clone()).collect()
-        };
         let is_braked = !matches!(self.brake, Brake::Off);
-        let mut lost = BTreeSet::new();
+        let mut outages: Outages = lasting(&self.unheard, Outage::Silent, limits.silent_agent, now).collect();
         if !is_braked {
-            lost.extend(since(&self.not_ready, limits.lost_node));
-            lost.extend(self.gone.keys().cloned());
+            outages.extend(lasting(&self.not_ready, Outage::Lost, limits.lost_node, now));
+            outages.extend(lasting(&self.gone, Outage::Lost, Duration::ZERO, now));
         }
-        let silent = since(&self.unheard, limits.silent_agent);
-        let outages = Outages { lost, silent };
         let assessment = Assessment { outages, not_ready_count: self.not_ready.len(), is_braked };
         (assessment, self.next(limits, now))
     }
@@ -139,19 +150,6 @@ impl Memory {
         // What is so far ahead that no clock shows it never is.
         let times = lost.chain(silent).chain(forgotten).filter_map(|(since, after)| since.checked_add(after));
         times.filter(|at| *at > now).min()
-    }
-
-    /// The nodes, of which one that was starting is so until it is Ready: where it falls silent before, no session is there.
-    fn note_starting<'a>(&mut self, nodes: &BTreeMap<&'a str, Node>) -> BTreeMap<&'a str, Node> {
-        let mut nodes = nodes.clone();
-        for (name, node) in &mut nodes {
-            if node.state == State::NotReady && self.starting.contains(*name) {
-                node.state = State::Starting;
-            }
-        }
-        let starting = nodes.iter().filter(|(_, node)| node.state == State::Starting);
-        self.starting = starting.map(|(name, _)| (*name).to_owned()).collect();
-        nodes
     }
 
     /// Nodes that were there and are not any more.
@@ -202,6 +200,17 @@ fn noted<'a>(
     now: Instant,
 ) -> BTreeMap<String, Instant> {
     names.map(|name| (name.to_owned(), before.get(name).copied().unwrap_or(now))).collect()
+}
+
+/// The outages that have lasted long enough.
+fn lasting(
+    noted: &BTreeMap<String, Instant>,
+    outage: Outage,
+    at_least: Duration,
+    now: Instant,
+) -> impl Iterator<Item = (String, (Outage, Instant))> {
+    let is_long = move |since: &Instant| now.duration_since(*since) >= at_least;
+    noted.iter().filter(move |(_, since)| is_long(since)).map(move |(name, since)| (name.clone(), (outage, *since)))
 }
 
 impl Node {

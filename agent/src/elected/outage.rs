@@ -67,8 +67,8 @@ impl<'de> Deserialize<'de> for Pod {
     }
 }
 
-/// What is wrong with a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is wrong with a node. The worse comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outage {
     /// It is lost: its sessions go out of service.
     Lost,

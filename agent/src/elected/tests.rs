@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 
 mod api;
+mod election;
 mod line;
 mod outages;
 mod stopping;
@@ -163,23 +164,6 @@ fn holder(api: &Api) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_agent_leads_and_hands_over_when_it_is_asked_to_stop() {
-    let api = cluster(2);
-    let one = Agent::start(&api, "agent-1");
-    until("one leads", || one.leads()).await;
-    let two = Agent::start(&api, "agent-2");
-    sleep(Duration::from_mins(10)).await;
-    assert!(one.leads() && !two.leads());
-    assert_eq!(holder(&api), "agent-1");
-    one.ends().await;
-    assert_eq!(holder(&api), Value::Null, "the lease is free at once");
-    assert!(until("two leads", || two.leads()).await < lease::DURATION / 2);
-    let lease = api.get("leases", SYSTEM, "cofferdam-agent").unwrap();
-    assert_eq!((&lease["spec"]["holderIdentity"], &lease["spec"]["leaseTransitions"]), (&json!("agent-2"), &json!(1)));
-    two.ends().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn whether_its_watches_hear_of_changes_is_told_of_whoever_leads_and_of_nobody_else() {
     let api = cluster(1);
     let agent = Agent::start(&api, "agent-1");
@@ -195,76 +179,6 @@ async fn whether_its_watches_hear_of_changes_is_told_of_whoever_leads_and_of_nob
     until("it gives up", || !agent.leads()).await;
     until("none goes on", || watches().is_empty()).await;
     agent.ends().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_leader_that_is_cut_off_gives_up_before_another_takes_over() {
-    let api = cluster(2);
-    let one = Agent::start(&api, "agent-1");
-    until("one leads", || one.leads()).await;
-    let two = Agent::start(&api, "agent-2");
-    sleep(Duration::from_secs(42)).await;
-    one.line.cut();
-    assert!(
-        until("one gives up", || {
-            assert!(!two.leads());
-            !one.leads()
-        })
-        .await
-            <= lease::TERM
-    );
-    until("two leads", || two.leads()).await;
-    assert!(!one.leads());
-    // It cannot release what it does not hold, and ends all the same.
-    one.ends().await;
-    assert_eq!(holder(&api), "agent-2");
-    two.ends().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_leader_whose_renewals_are_slow_goes_on_leading() {
-    let api = cluster(1);
-    let agent = Agent::start(&api, "agent-1");
-    until("it leads", || agent.leads()).await;
-    api.slow("leases", lease::PATIENCE.checked_sub(Duration::from_millis(100)).unwrap());
-    let end = Instant::now() + Duration::from_mins(10);
-    until("ten minutes have passed", || {
-        assert!(agent.leads());
-        Instant::now() >= end
-    })
-    .await;
-    agent.ends().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_leader_whose_renewals_arrive_and_are_answered_too_late_leaves_the_lease_to_another() {
-    let api = cluster(2);
-    let one = Agent::start(&api, "agent-1");
-    until("one leads", || one.leads()).await;
-    let two = Agent::start(&api, "agent-2");
-    one.line.answers_writes_after(lease::PATIENCE + Duration::from_secs(1));
-    until("one gives up", || !one.leads()).await;
-    until("two leads", || two.leads()).await;
-    assert!(!one.leads());
-    one.ends().await;
-    assert_eq!(holder(&api), "agent-2");
-    two.ends().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_agent_that_is_started_again_goes_on_leading_and_a_thief_is_believed() {
-    let api = cluster(1);
-    let one = Agent::start(&api, "agent-1");
-    until("one leads", || one.leads()).await;
-    one.task.abort();
-    let again = Agent::start(&api, "agent-1");
-    assert!(until("it leads again", || again.leads()).await < Duration::from_secs(1));
-    let mut lease = api.get("leases", SYSTEM, "cofferdam-agent").unwrap();
-    lease["spec"]["holderIdentity"] = json!("thief");
-    api.put("leases", &lease);
-    assert!(until("it gives up", || !again.leads()).await <= lease::TERM);
-    again.ends().await;
-    assert_eq!(holder(&api), "thief");
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,6 +249,29 @@ async fn a_namespace_keeps_its_network_policy_while_it_has_a_session_that_is_not
     api.put("pods", &json!({"metadata": {"name": "a", "namespace": "b", "labels": {"cofferdam.dev/session": "a"}}}));
     until("it is gone", || !has_policy()).await;
     agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_keeps_its_network_policy_while_it_says_so_and_is_not_seen_to() {
+    let warns = json!({"cofferdam.dev/sessions": "warn"});
+    for has_sessions in [json!({"cofferdam.dev/sessions": "enforced"}), json!({})] {
+        let api = cluster(1);
+        let has_policy = || api.get("networkpolicies", "team-a", "cofferdam-sessions").is_some();
+        add_namespace(&api, &has_sessions);
+        add_session(&api, "abc", 1);
+        let agent = Agent::start(&api, "agent-1");
+        until("it is there", has_policy).await;
+        add_namespace(&api, &warns);
+        sleep(Duration::from_mins(9)).await;
+        api.blind("namespaces");
+        add_namespace(&api, &has_sessions);
+        sleep(Duration::from_mins(20)).await;
+        assert!(has_policy(), "{has_sessions}");
+        // What it can ask for it goes by.
+        add_namespace(&api, &warns);
+        until("it is gone", || !has_policy()).await;
+        agent.ends().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

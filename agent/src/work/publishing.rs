@@ -52,12 +52,8 @@ pub(super) struct Publisher {
     written: HashMap<Slot, Written>,
     wish: wish::Wish,
     hindrance: Option<Hindrance>,
-    backoff: Backoff,
-    failing_since: Option<Instant>,
-    /// How long what fails now is left alone.
-    pause: Duration,
-    /// What was refused, or had no effect, and would again: each is left alone until then, whatever wakes us.
-    resting: HashMap<Slot, Instant>,
+    /// What was refused, or had no effect, and would again: each is left alone for a while, whatever wakes us.
+    resting: HashMap<Slot, Rest>,
     /// Who has our id, and how often that was found out.
     holder: Option<Holder>,
     waits: Backoff,
@@ -97,6 +93,15 @@ struct Holder {
     service: Option<String>,
     /// Whether that Service was seen, so that its end will be.
     is_seen: bool,
+}
+
+/// An object that is left alone.
+#[derive(Debug)]
+struct Rest {
+    until: Instant,
+    /// What failed of it in a row, and since when.
+    failures: Backoff,
+    failing_since: Option<Instant>,
 }
 
 /// Our last write of an object.
@@ -145,9 +150,6 @@ impl Default for Publisher {
             written: HashMap::new(),
             wish: wish::Wish::default(),
             hindrance: None,
-            backoff: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE),
-            failing_since: None,
-            pause: Duration::ZERO,
             resting: HashMap::new(),
             holder: None,
             waits: Backoff::new(SHORTEST_WAIT, LONGEST_WAIT),
@@ -197,6 +199,8 @@ impl Publisher {
             judged = without_layer(session, ports, &judged).into();
         }
         if snapshot.is_node_lost {
+            // What the elected agent takes out of service, nobody undoes: to put it back is no correction.
+            self.written.retain(|(kind, _), _| *kind != Kind::EndpointSlice);
             let (less, rest) = while_lost(session, &wanted, &judged);
             (wanted, judged) = (less, rest.into());
         }
@@ -223,12 +227,9 @@ impl Publisher {
             Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
             Attempt::Hindered(..) | Attempt::Taken(_) | Attempt::Failed(..) => false,
         };
-        if attempt == Attempt::Done {
-            self.succeeded();
-            if self.is_published {
-                stages.published(&crew.metrics);
-                self.tell(crew, session, &wanted);
-            }
+        if attempt == Attempt::Done && self.is_published {
+            stages.published(&crew.metrics);
+            self.tell(crew, session, &wanted);
         }
         self.conclude(session, attempt);
         (None, next)
@@ -236,21 +237,11 @@ impl Publisher {
 
     /// Does it.
     pub(super) async fn carry_out(&mut self, crew: &Crew, session: &Session, task: Task) {
-        self.pause = self.backoff.failed();
         let attempt = self.make_so(crew, session, task).await;
-        if !matches!(attempt, Attempt::Failed(..)) {
-            self.succeeded();
-        }
         // What has become of a session of which all was done the next look says.
         if attempt != Attempt::Done {
             self.conclude(session, attempt);
         }
-    }
-
-    /// Nothing fails any more.
-    fn succeeded(&mut self) {
-        self.backoff.over();
-        self.failing_since = None;
     }
 
     /// Takes down what came of an attempt.
@@ -313,8 +304,8 @@ impl Publisher {
 
     /// A write failed, which is told unless it may pass by itself.
     fn failed(&mut self, session: &Session, slot: &Slot, failed: &Failed) {
-        let since = *self.failing_since.get_or_insert_with(Instant::now);
-        if failed.class.passes() && since.elapsed() < PATIENCE {
+        let since = self.resting.get(slot).and_then(|rest| rest.failing_since);
+        if failed.class.passes() && since.is_none_or(|since| since.elapsed() < PATIENCE) {
             return;
         }
         if !matches!(self.hindrance, Some(Hindrance::PublishFailed(_))) {

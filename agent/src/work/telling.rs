@@ -47,6 +47,8 @@ pub(super) struct Teller {
     pace: Pace,
     programmed: BTreeSet<u16>,
     newly_programmed: Vec<u16>,
+    /// Since when the routing layer no longer says of a route that it has taken it.
+    waiting_again: BTreeMap<u16, Instant>,
 }
 
 /// What is to be told of a session.
@@ -63,6 +65,7 @@ impl Default for Teller {
             pace: Pace::new(FREE, LONGEST_WAIT),
             programmed: BTreeSet::new(),
             newly_programmed: Vec::new(),
+            waiting_again: BTreeMap::new(),
         }
     }
 }
@@ -78,11 +81,16 @@ impl Teller {
         tally: &mut Tally,
     ) -> (Report, Option<Instant>) {
         let session = &snapshot.seen.session;
-        let (verdicts, deadline) = verdicts(snapshot, ground, publisher);
+        let now = Instant::now();
+        let waiting_again =
+            |port: &u16| self.programmed.contains(port).then_some(now).or(self.waiting_again.get(port).copied());
+        let (verdicts, deadline) = verdicts(snapshot, ground, publisher, waiting_again, now);
         let is_programmed =
             |(port, verdict): (&u16, &Verdict)| matches!(verdict, Verdict::Programmed { .. }).then_some(*port);
         let programmed: BTreeSet<u16> = verdicts.iter().filter_map(is_programmed).collect();
         self.newly_programmed = programmed.difference(&self.programmed).copied().collect();
+        let waits = verdicts.keys().filter(|port| !programmed.contains(port));
+        self.waiting_again = waits.filter_map(|port| Some((*port, waiting_again(port)?))).collect();
         self.programmed = programmed;
         let report = report(&Facts {
             session,
@@ -240,8 +248,15 @@ fn note(condition: &Condition, report: &Report) -> Option<(Tone, String)> {
     }
 }
 
-/// What the routing layer says of each TCP port, and when the first of those that wait is overdue.
-fn verdicts(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) -> (BTreeMap<u16, Verdict>, Option<Instant>) {
+/// What the routing layer says of each TCP port, and when the first of those that wait is overdue. One that was taken before
+/// has its time again from the moment that it is `waiting_again`: a Gateway that somebody edits says nothing for a while.
+fn verdicts(
+    snapshot: &Snapshot,
+    ground: &Ground,
+    publisher: &Publisher,
+    waiting_again: impl Fn(&u16) -> Option<Instant>,
+    now: Instant,
+) -> (BTreeMap<u16, Verdict>, Option<Instant>) {
     let session = &snapshot.seen.session;
     let (Ok(layer), Ok(ports)) = (&ground.layer, &session.ports) else { return (BTreeMap::new(), None) };
     let kind = match layer {
@@ -250,12 +265,12 @@ fn verdicts(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) -> (BTr
         Layer::Ingress { .. } => Kind::Ingress,
     };
     let seconds = ground.policy.routing().deadline_seconds;
-    let now = Instant::now();
     let mut deadlines = Vec::new();
     let mut verdicts = BTreeMap::new();
     for port in ports.tcp() {
         let route = publishing::route(session, layer, &snapshot.live, port);
-        let deadline = route.map(|route| publisher.deadline(route, seconds, now));
+        let again = waiting_again(&port).map(|since| since + Duration::from_secs(seconds.into()));
+        let deadline = route.map(|route| publisher.deadline(route, seconds, now)).max(again);
         let evidence = Evidence {
             route: route.map(|route| &route.object),
             gateway: ground.gateway(),

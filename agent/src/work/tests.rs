@@ -242,3 +242,18 @@ fn routes_that_nobody_may_list_are_not_waited_for() {
     world.refused(Kind::HttpRoute);
     assert!(world.snapshot("u").unwrap().are_routes_known);
 }
+
+#[tokio::test]
+async fn a_pod_that_ended_is_deleted_also_while_nobody_knows_the_routes() {
+    let (api, mut session) = (testing::Api::default(), session("3000"));
+    let crew = api.crew();
+    let mut ground = Ground::default();
+    (ground.is_known, ground.layer) = (true, Ok(crate::desired::testing::gateway(true)));
+    assert!(!ground.is_settled(false));
+    crew.world.ground.store(Arc::new(ground));
+    session.phase = Phase::Finished;
+    let mut ended = testing::seen(&session);
+    ended.progress.ended = Some(0);
+    crew.begin(session.uid.clone(), crew.world.pod(ended).unwrap());
+    api.until(&["DELETE pods/run-2abc"]).await;
+}

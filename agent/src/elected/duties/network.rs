@@ -95,11 +95,8 @@ async fn take_one(context: &Context, step: Step) -> Result<(), Logged> {
                 tracing::info!(namespace, "applied the network policy");
             }
         }
-        Step::Delete { namespace, membership, uid } => {
-            // What is known of sessions may be old: where pods cannot be watched, the last picture of them stays.
-            let has_labelled_pod =
-                membership == Membership::Other && context.has_pods(DOING, &namespace, SESSION.to_owned()).await?;
-            if has_sessions(membership, has_labelled_pod) {
+        Step::Delete { namespace, uid } => {
+            if !has_none(context, &namespace).await? {
                 return Ok(());
             }
             let only = Preconditions { uid: Some(uid), resource_version: None };
@@ -114,6 +111,21 @@ async fn take_one(context: &Context, step: Step) -> Result<(), Logged> {
         ),
     }
     Ok(())
+}
+
+/// Whether a namespace is there and has no session by what the API server says now: where namespaces or pods cannot be
+/// watched, the last picture of them stays, and may be old. With one that goes, its policy does.
+async fn has_none(context: &Context, namespace: &str) -> Result<bool, Logged> {
+    let resource = Resource::core("namespaces").metadata();
+    // Agents may list namespaces, and get none.
+    let named = Selection { fields: format!("metadata.name={namespace}"), ..Selection::default() };
+    let found = context.first(DOING, context.cluster.pages(&resource, &named), |_| true).await?;
+    let Some(Namespace { membership, is_leaving: false }) = found.as_ref().map(read_namespace) else {
+        return Ok(false);
+    };
+    let has_labelled_pod =
+        membership == Membership::Other && context.has_pods(DOING, namespace, SESSION.to_owned()).await?;
+    Ok(!has_sessions(membership, has_labelled_pod))
 }
 
 /// A line in the log when it begins to matter that no data plane is named. Whether it matters now.

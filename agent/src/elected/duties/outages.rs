@@ -1,143 +1,85 @@
 //! Takes endpoints out of service that nobody else takes away, and marks the sessions that nobody looks after.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
-use cofferdam_kubernetes::{Backoff, Resource, Selection, json};
+use cofferdam_kubernetes::{Resource, Selection, json, until};
 use cofferdam_model::keys::{AGENT, MANAGED_BY, NODE_HASH, SESSION};
 use futures_util::{StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::Instant;
 
+use super::nodes::agents;
 use super::{Logged, WRITES, What, Write};
 use crate::desired::node_hash;
 use crate::elected::Context;
-use crate::elected::nodes::Outages;
+use crate::elected::nodes::{Agent, Outages};
 use crate::elected::outage::{Outage, Pod, leads_astray, marked, withdrawn};
 use crate::node::State;
 use crate::objects::{Kind, resource};
 use crate::report::time;
 
-/// What is new on a node that stays lost is found as often as this.
-const ROUND: Duration = Duration::from_secs(10);
+mod looks;
 
-/// After a round in which something failed; at most as long as a round.
-const RETRY: Duration = Duration::from_secs(1);
+use looks::{Ended, Looked, Looks};
 
-const NODES: &str = "looking whether a node is lost";
+const NODES: &str = "looking whether a node is lost or its agent silent";
 const SLICES: &str = "taking endpoints out of service";
 const PODS: &str = "marking the sessions of a node";
 
-/// What is remembered from one round to the next.
-#[derive(Debug, Default)]
-struct Memory {
-    /// The uids of sessions that were marked while the agent of their node has been silent. One that is unready and works all
-    /// the same writes over a mark what it knows, and two that contradict each other would go on for ever: so each is marked
-    /// once. Only the elected agent knows how long a silence lasts; an agent that others call silent does not know it.
-    marked: BTreeMap<String, BTreeSet<String>>,
-    /// Of which look each node's last was, and for what.
-    looks: BTreeMap<String, (Outage, u64)>,
-    /// Lost nodes that were deleted, and had neither sessions nor slices of ours left: nothing comes there any more.
-    over: BTreeSet<String>,
-    /// How many looks there were.
-    count: u64,
-}
-
-impl Memory {
-    /// Forgets what is no longer so.
-    fn keep(&mut self, outages: &Outages) {
-        self.marked.retain(|node, _| outages.silent.contains(node));
-        self.looks.retain(|node, (outage, _)| outages.outage(node) == Some(*outage));
-        self.over.retain(|node| outages.lost.contains(node));
-    }
-
-    /// The nodes with an outage: those that nobody has looked at yet come first, the lost ones before the others, and then
-    /// those whose last look is the oldest, so that none waits for ever where the outages change all the time.
-    fn order(&self, outages: &Outages) -> Vec<(String, Outage)> {
-        let lost = outages.lost.difference(&self.over).map(|node| (node.clone(), Outage::Lost));
-        let silent = outages.silent.iter().map(|node| (node.clone(), Outage::Silent));
-        let mut nodes: Vec<_> = lost.chain(silent).collect();
-        nodes.sort_by_key(|(node, _)| self.looks.get(node).map(|(_, look)| *look));
-        nodes
-    }
-
-    fn looks_at(&mut self, node: &str, outage: Outage) {
-        self.count += 1;
-        self.looks.insert(node.to_owned(), (outage, self.count));
-    }
-}
-
 /// Does what the newest outages ask for. Never ends.
 pub(super) async fn run(context: &Context, mut told: watch::Receiver<Outages>) {
-    let mut failures = Backoff::new(RETRY, ROUND);
-    let mut memory = Memory::default();
+    let mut looks = Looks::default();
     loop {
         let outages = told.borrow_and_update().clone();
-        memory.keep(&outages);
-        let pause = if round(context, &outages, &told, &mut memory).await {
-            failures.over();
-            ROUND
-        } else {
-            failures.failed()
-        };
+        looks.keep(&outages);
+        round(context, &outages, &told, &mut looks).await;
         tokio::select! {
             // Whoever tells does not end before this does.
             _ = told.changed() => {}
-            () = sleep(pause) => {}
+            () = until(looks.next()) => {}
         }
     }
 }
 
-/// One look at every node with an outage. It is left as soon as the outages are others: a node that was lost just now need
-/// not wait for those that were lost before. Whether all of it succeeded.
-async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outages>, memory: &mut Memory) -> bool {
+/// One look at every node whose turn it is. It is left as soon as the outages are others: a node that was lost just now need
+/// not wait for those that were lost before.
+async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outages>, looks: &mut Looks) {
     // Asked again before every write, too: a node that is back belongs to its own agent.
     let holds = || !told.has_changed().unwrap_or_default();
-    let mut is_fine = true;
-    for (node, outage) in memory.order(outages) {
+    for (node, outage) in looks.due(outages, Instant::now()) {
         if !holds() {
-            return is_fine;
+            return;
         }
-        memory.looks_at(&node, outage);
-        is_fine &= look(context, &node, outage, memory, &holds).await.is_ok();
+        let looked = looks.look(&node, outage);
+        let look = look(context, &node, looked, &holds).await;
+        looked.ended(look, Instant::now());
     }
-    if is_fine {
+    if looks.are_fine() {
         context.troubles.over(NODES);
         context.troubles.over(SLICES);
         context.troubles.over(PODS);
     }
-    is_fine
 }
 
 /// One look at a node.
-async fn look(
-    context: &Context,
-    node: &str,
-    outage: Outage,
-    memory: &mut Memory,
-    holds: &impl Fn() -> bool,
-) -> Result<(), Logged> {
-    let mut is_gone = false;
-    if outage == Outage::Lost {
-        let state = state(context, node).await?;
-        if state.is_some_and(|state| !state.is_lost()) {
-            return Ok(());
-        }
-        is_gone = state.is_none();
+async fn look(context: &Context, node: &str, looked: &mut Looked, holds: &impl Fn() -> bool) -> Result<Ended, Logged> {
+    let (outage, _) = looked.outage;
+    let now = now(context, node, outage).await?;
+    if now == Now::Over {
+        return Ok(Ended::Done);
     }
     // Slices before pods: none is judged by a pod as it was before the slice was written, since one that was written after it
     // was listed is refused for its version.
     let slices = slices(context, node, outage, holds).await;
     if !holds() {
-        return slices.map(drop);
+        return slices.map(|_| Ended::HalfWay);
     }
     let pods = pods(context, node).await?;
     let withdrawn = match slices {
-        Ok(Slices { count: 0, .. }) if is_gone && pods.is_empty() => {
-            memory.over.insert(node.to_owned());
-            return Ok(());
+        Ok(Slices { count: 0, .. }) if now == Now::Gone && pods.is_empty() => {
+            return Ok(Ended::ForGood);
         }
         Ok(Slices { mut slices, .. }) => {
             slices.retain(|slice| leads_astray(slice, &pods));
@@ -145,20 +87,42 @@ async fn look(
         }
         Err(Logged) => Err(Logged),
     };
-    // On a lost node nobody writes over a mark, so none is remembered.
-    let mut nothing = BTreeSet::new();
-    let marked = match outage {
-        Outage::Lost => &mut nothing,
-        Outage::Silent => memory.marked.entry(node.to_owned()).or_default(),
-    };
-    mark(context, node, outage, pods, marked, holds).await.and(withdrawn)
+    if outage == Outage::Lost {
+        // Nobody writes over a mark there, so none is remembered.
+        looked.marked.clear();
+    }
+    mark(context, node, outage, pods, &mut looked.marked, holds).await.and(withdrawn)?;
+    Ok(if holds() { Ended::Done } else { Ended::HalfWay })
 }
 
-/// How the node is by what the API server says now, none for one that is not there: where nodes cannot be watched, the last
-/// picture of them stays, and may be old.
-async fn state(context: &Context, node: &str) -> Result<Option<State>, Logged> {
-    let found = context.find(NODES, &Resource::core("nodes"), None, node).await?;
-    Ok(found.as_ref().map(State::of))
+/// What has become of an outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Now {
+    /// It goes on.
+    Lasting,
+    /// It goes on, and there is no such node any more.
+    Gone,
+    Over,
+}
+
+/// How it stands with an outage by what the API server says now: where nodes or agents cannot be watched, the last picture of
+/// them stays, and may be old.
+async fn now(context: &Context, node: &str, outage: Outage) -> Result<Now, Logged> {
+    let is_over = match outage {
+        Outage::Lost => {
+            let Some(found) = context.find(NODES, &Resource::core("nodes"), None, node).await? else {
+                return Ok(Now::Gone);
+            };
+            !State::of(&found).is_lost()
+        }
+        Outage::Silent => {
+            let pods = Resource::core("pods");
+            let there = Selection { fields: format!("spec.nodeName={node}"), ..agents(context) };
+            let pages = context.cluster.pages(&pods, &there);
+            context.first(NODES, pages, |pod| Agent::read(pod).is_ready).await?.is_some()
+        }
+    };
+    Ok(if is_over { Now::Over } else { Now::Lasting })
 }
 
 /// The pods of a node with the label of a session. One that has lost it since is not among them: its slice stays in service
@@ -167,7 +131,7 @@ async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Logged> {
     let resource = Resource::core("pods");
     // API servers have an index of pods by node. It serves a first page, but for the later ones they look through the pods of
     // all nodes. A list from their cache (`resourceVersion=0`) needs no later ones, and knows no pages: what authors make
-    // large would be in memory all at once. So it is pages, as large as may be.
+    // large would be in looks all at once. So it is pages, as large as may be.
     let (labels, fields) = (SESSION.to_owned(), format!("spec.nodeName={node}"));
     let selection = Selection { labels, fields, ..Selection::default() };
     let (mut pages, mut pods) = (context.cluster.pages(&resource, &selection).bounded(), Vec::new());
@@ -278,33 +242,4 @@ async fn write_all<F: Future<Output = (String, Result<bool, Logged>)>>(
         tracing::info!(node, written = count, "{what}");
     }
     result
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_was_lost_just_now_comes_first_and_nobody_waits_for_ever() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-        let assessed = |lost: &[&str], silent: &[&str]| Outages { lost: names(lost), silent: names(silent) };
-        let mut memory = Memory::default();
-        let order = |memory: &mut Memory, outages: &Outages| {
-            memory.keep(outages);
-            let nodes = memory.order(outages);
-            // The round is left after the first.
-            memory.looks_at(&nodes[0].0, nodes[0].1);
-            nodes.into_iter().map(|(node, _)| node).collect::<Vec<_>>().join(" ")
-        };
-        let both = assessed(&["c", "d"], &["a", "b"]);
-        assert_eq!(order(&mut memory, &both), "c d a b");
-        assert_eq!(order(&mut memory, &both), "d a b c");
-        assert_eq!(order(&mut memory, &both), "a b c d");
-        assert_eq!(order(&mut memory, &both), "b c d a");
-        assert_eq!(order(&mut memory, &both), "c d a b");
-        assert_eq!(order(&mut memory, &assessed(&["c", "d", "e"], &["a", "b"])), "e d a b c", "it is new");
-        assert_eq!(order(&mut memory, &assessed(&["a", "c", "d"], &["b"])), "a d b c", "it is lost now");
-        order(&mut memory, &assessed(&["a", "c"], &["b"]));
-        assert_eq!(order(&mut memory, &both), "d a c b", "one was back, one is no longer lost");
-    }
 }

@@ -27,13 +27,23 @@ fn agents(text: &str) -> Vec<Agent> {
         .collect()
 }
 
-fn names(set: &BTreeSet<String>) -> String {
-    set.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
+/// The nodes with that outage.
+fn names(outages: &Outages, with: Outage) -> String {
+    let nodes = outages.iter().filter(|(_, (outage, _))| *outage == with).map(|(name, _)| name.as_str());
+    nodes.collect::<Vec<_>>().join(" ")
+}
+
+fn lost(outages: &Outages) -> String {
+    names(outages, Outage::Lost)
+}
+
+fn silent(outages: &Outages) -> String {
+    names(outages, Outage::Silent)
 }
 
 #[test]
 fn b143_lost_is_who_is_not_ready_unless_too_many_are_at_once() {
-    for (text, lost, is_braked) in [
+    for (text, names, is_braked) in [
         ("a+", "", false),
         ("a-", "a", false),
         ("a+ b-", "b", false),
@@ -49,9 +59,9 @@ fn b143_lost_is_who_is_not_ready_unless_too_many_are_at_once() {
         ("", "", false),
     ] {
         let (mut memory, start) = (Memory::default(), Instant::now());
-        for (after, lost) in [(Duration::ZERO, ""), (LIMITS.lost_node, lost)] {
+        for (after, names) in [(Duration::ZERO, ""), (LIMITS.lost_node, names)] {
             let (assessment, _) = memory.assess(&nodes(text), &[], LIMITS, start + after);
-            assert_eq!((names(&assessment.outages.lost).as_str(), assessment.is_braked), (lost, is_braked), "{text}");
+            assert_eq!((lost(&assessment.outages).as_str(), assessment.is_braked), (names, is_braked), "{text}");
             assert_eq!(assessment.not_ready_count, text.matches('-').count(), "{text}");
         }
     }
@@ -59,11 +69,15 @@ fn b143_lost_is_who_is_not_ready_unless_too_many_are_at_once() {
 
 /// What is lost after each of these steps, at so many seconds; `!` where the brake is on. And when to look again.
 fn story(steps: &[(u64, &str)]) -> Vec<(String, Option<u64>)> {
-    let (mut memory, start) = (Memory::default(), Instant::now());
+    let (mut memory, mut joined, start) = (Memory::default(), Joined::default(), Instant::now());
     let step = |(after, text): &(u64, &str)| {
-        let (assessment, next) =
-            memory.assess(&nodes(text), &agents(text), LIMITS, start + Duration::from_secs(*after));
-        let lost = if assessment.is_braked { "!".to_owned() } else { names(&assessment.outages.lost) };
+        let mut nodes = nodes(text);
+        for (name, node) in &mut nodes {
+            joined.told(name, Some(node.state));
+            *node = joined.seen(name, *node);
+        }
+        let (assessment, next) = memory.assess(&nodes, &agents(text), LIMITS, start + Duration::from_secs(*after));
+        let lost = if assessment.is_braked { "!".to_owned() } else { lost(&assessment.outages) };
         (lost, next.map(|next| next.duration_since(start).as_secs()))
     };
     steps.iter().map(step).collect()
@@ -136,16 +150,16 @@ fn b143_the_share_is_the_one_that_is_configured() {
 fn b143_a_deleted_node_is_lost_for_a_while_trips_no_brake_and_is_not_counted() {
     let mut memory = Memory::default();
     let start = Instant::now();
-    let mut lost = |text, after| {
+    let mut lost_then = |text, after| {
         let (assessment, _) = memory.assess(&nodes(text), &[], LIMITS, start + after);
         assert_eq!((assessment.is_braked, assessment.not_ready_count), (false, 0), "{text}");
-        names(&assessment.outages.lost)
+        lost(&assessment.outages)
     };
-    assert_eq!(lost("a+ b+ c+", Duration::ZERO), "");
-    assert_eq!(lost("a+", Duration::from_secs(1)), "b c");
-    assert_eq!(lost("a+ c+", Duration::from_secs(2)), "b");
-    assert_eq!(lost("a+ c+", GONE), "b");
-    assert_eq!(lost("a+ c+", GONE + Duration::from_secs(1)), "");
+    assert_eq!(lost_then("a+ b+ c+", Duration::ZERO), "");
+    assert_eq!(lost_then("a+", Duration::from_secs(1)), "b c");
+    assert_eq!(lost_then("a+ c+", Duration::from_secs(2)), "b");
+    assert_eq!(lost_then("a+ c+", GONE), "b");
+    assert_eq!(lost_then("a+ c+", GONE + Duration::from_secs(1)), "");
 }
 
 #[test]
@@ -153,7 +167,7 @@ fn b143_an_agent_is_silent_after_a_minute_without_it_on_a_ready_node() {
     let start = Instant::now();
     let minute = LIMITS.silent_agent;
     let almost = minute.checked_sub(Duration::from_millis(1)).unwrap();
-    for (steps, silent) in [
+    for (steps, names) in [
         // Missing, unready, and ready agents.
         (&[("a+ b+ c+", "b- c+", Duration::ZERO), ("a+ b+ c+", "b- c+", almost)][..], ""),
         (&[("a+ b+ c+", "b- c+", Duration::ZERO), ("a+ b+ c+", "b- c+", minute)], "a b"),
@@ -171,7 +185,32 @@ fn b143_an_agent_is_silent_after_a_minute_without_it_on_a_ready_node() {
         for (nodes_then, agents_then, after) in steps {
             (last, _) = memory.assess(&nodes(nodes_then), &agents(agents_then), LIMITS, start + *after);
         }
-        assert_eq!(names(&last.outages.silent), silent, "{steps:?}");
+        assert_eq!(silent(&last.outages), names, "{steps:?}");
+    }
+}
+
+#[test]
+fn an_outage_is_not_the_one_before() {
+    // What each node is, and each agent, when it is well and when it is not.
+    for (well, ill, outage, after) in [
+        (("a+ b+", "a+ b+"), ("a+ b-", "a+"), Outage::Lost, LIMITS.lost_node),
+        (("a+ b+", "a+ b+"), ("a+", "a+"), Outage::Lost, Duration::ZERO),
+        (("a+ b+", "a+ b+"), ("a+ b+", "a+"), Outage::Silent, LIMITS.silent_agent),
+    ] {
+        let (mut memory, mut now) = (Memory::default(), Instant::now());
+        for _ in 0..2 {
+            let mut assess = |(nodes_then, agents_then), now| {
+                memory.assess(&nodes(nodes_then), &agents(agents_then), LIMITS, now).0.outages
+            };
+            assert_eq!(assess(well, now), Outages::new());
+            let since = now + Duration::from_secs(1);
+            assess(ill, since);
+            now = since + after;
+            for _ in 0..2 {
+                assert_eq!(assess(ill, now), Outages::from([("b".to_owned(), (outage, since))]));
+                now += Duration::from_secs(1);
+            }
+        }
     }
 }
 
@@ -181,7 +220,7 @@ fn two_agents_on_a_node_are_heard_if_one_is() {
     let mut memory = Memory::default();
     let start = Instant::now();
     for after in [Duration::ZERO, LIMITS.silent_agent] {
-        assert!(memory.assess(&nodes("a+"), &pair, LIMITS, start + after).0.outages.silent.is_empty());
+        assert!(memory.assess(&nodes("a+"), &pair, LIMITS, start + after).0.outages.is_empty());
     }
 }
 
@@ -191,7 +230,7 @@ fn no_agent_is_missed_where_none_runs() {
     let mut memory = Memory::default();
     let start = Instant::now();
     for after in [Duration::ZERO, LIMITS.silent_agent] {
-        assert!(memory.assess(&windows, &[], LIMITS, start + after).0.outages.silent.is_empty());
+        assert!(memory.assess(&windows, &[], LIMITS, start + after).0.outages.is_empty());
     }
 }
 

@@ -2,7 +2,7 @@
 //! tokio's, so that minutes pass at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ const WATCH: Duration = Duration::from_mins(4);
 /// Plural, namespace, name.
 type Key = (String, String, String);
 
+/// Plural, namespace, selectors of labels and of fields.
+type Selected = (String, String, Option<String>, Option<String>);
+
 #[derive(Clone, Default)]
 pub(super) struct Api(Arc<Mutex<State>>);
 
@@ -34,6 +37,8 @@ struct State {
     writes: Vec<String>,
     refused: Option<&'static str>,
     unwatched: Option<&'static str>,
+    /// What somebody has watched.
+    watched: BTreeSet<Selected>,
     slow: Option<(&'static str, Duration)>,
     held: Option<&'static str>,
     /// Writes that are held.
@@ -55,11 +60,11 @@ impl Api {
         let service = tower::service_fn(move |request: Request<Body>| {
             let (api, line) = (api.clone(), line.clone());
             async move {
-                line.sends().await;
+                line.sends().await?;
                 let is_write = request.method() != Method::GET;
                 let answer = api.answer(request).await;
                 line.answers(is_write).await;
-                Ok::<_, Infallible>(answer)
+                Ok::<_, io::Error>(answer)
             }
         });
         Client::new(service, "default")
@@ -101,11 +106,16 @@ impl Api {
         self.state().refused = plural;
     }
 
-    /// Neither watches nor lists of all namespaces are answered for that kind from now on, so that what is known of it gets old.
+    /// Neither watches nor the lists that they begin with are answered for that kind from now on, so that what is known of it
+    /// gets old.
     pub(super) fn blind(&self, plural: &'static str) {
         let mut state = self.state();
         state.unwatched = Some(plural);
         state.changed.notify_waiters();
+    }
+
+    fn is_blind(&self, plural: &str) -> bool {
+        self.state().unwatched == Some(plural)
     }
 
     /// Writes of that kind take so long from now on.
@@ -129,7 +139,8 @@ impl Api {
         state.released.notify_waiters();
     }
 
-    /// Does that, once, as soon as a list of that kind with `selector` in its selectors has been answered.
+    /// Does that, once, as soon as a list of that kind with `selector` in its selectors, of fields before those of labels, has
+    /// been answered.
     pub(super) fn meanwhile(
         &self,
         plural: &'static str,
@@ -171,15 +182,19 @@ impl Api {
             if parts.method == Method::POST {
                 return self.write("POST", (plural.to_owned(), namespace, String::new()), &body, false);
             }
-            if namespace.is_empty() && self.state().unwatched == Some(plural) {
-                return failure(503, "ServiceUnavailable");
-            }
+            let selector = |of: &str| query.get(of).cloned();
+            let selected = (plural.to_owned(), namespace.clone(), selector("labelSelector"), selector("fieldSelector"));
             if query.contains_key("watch") {
+                self.state().watched.insert(selected);
                 return self.watch(plural, &query, shown).await;
             }
+            if self.is_blind(plural) && self.state().watched.contains(&selected) {
+                return failure(503, "ServiceUnavailable");
+            }
             let answer = self.state().list(plural, &namespace, &query, shown);
-            let selects =
-                |text: &str| query.iter().any(|(key, value)| key.ends_with("Selector") && value.contains(text));
+            let of_fields_and_labels: Vec<_> =
+                query.iter().filter(|(key, _)| key.ends_with("Selector")).map(|(_, value)| value.as_str()).collect();
+            let selects = |text: &str| of_fields_and_labels.join(",").contains(text);
             let then = self.state().meanwhile.take_if(|(of, selector, _)| *of == plural && selects(selector));
             if let Some((.., then)) = then {
                 then(self);
@@ -273,7 +288,7 @@ impl Api {
         let notify = Arc::clone(&self.state().changed);
         loop {
             let changed = notify.notified();
-            if self.state().unwatched == Some(plural) {
+            if self.is_blind(plural) {
                 return failure(503, "ServiceUnavailable");
             }
             let events = self.state().since(from, plural, query, shown);

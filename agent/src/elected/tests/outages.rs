@@ -103,6 +103,21 @@ async fn b143_nothing_is_taken_from_a_node_that_is_back_and_is_not_seen_to_be() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn b143_a_node_that_joined_and_was_ready_for_a_moment_is_lost() {
+    let api = cluster(2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    api.put("nodes", &json!({"metadata": {"name": "node-3"}}));
+    sleep(Duration::from_secs(5)).await;
+    // Told at once, and looked at once.
+    set_node(&api, 3, "True");
+    add_session(&api, "there", 3);
+    set_node(&api, 3, "Unknown");
+    until("out of service", || !serves(&api, "there")).await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
     let api = cluster(2);
     add_session(&api, "there", 2);
@@ -115,6 +130,25 @@ async fn b143_a_silent_agents_sessions_are_marked_and_stay_in_service() {
     assert_eq!((agent.metric("silent_agents"), api.writes().len()), (1, 1));
     sleep(Duration::from_mins(10)).await;
     assert_eq!(api.writes(), [""; 0]);
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_no_session_is_marked_whose_agent_works_and_is_not_seen_to() {
+    let api = cluster(2);
+    add_session(&api, "there", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    set_agent(&api, 2, "False");
+    sleep(Duration::from_secs(1)).await;
+    api.blind("pods");
+    set_agent(&api, 2, "True");
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(agent.metric("silent_agents"), 1, "it sees the agent");
+    assert_eq!((reason(&api, "there").as_str(), api.writes()), ("Reachable", vec![]));
+    // What it can ask for it goes by.
+    set_agent(&api, 2, "False");
+    until("marked", || reason(&api, "there") == "AgentSilent").await;
     agent.ends().await;
 }
 
@@ -158,7 +192,8 @@ async fn an_agent_that_is_called_silent_and_works_has_the_last_word_until_it_is_
 
 #[tokio::test(start_paused = true)]
 async fn what_its_agent_writes_while_it_is_called_silent_is_not_judged_by_what_was_listed_before() {
-    for (plural, selector) in [("pods", "spec.nodeName=node-2"), ("endpointslices", "node-hash")] {
+    for (plural, selector) in [("pods", "spec.nodeName=node-2,cofferdam.dev/session"), ("endpointslices", "node-hash")]
+    {
         let api = cluster(2);
         add_session(&api, "there", 2);
         // Its pod got another address, and its agent publishes that.
@@ -204,6 +239,24 @@ async fn a_lost_node_is_looked_at_no_more_often_where_others_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_is_lost_makes_no_other_be_looked_at() {
+    let api = cluster(20);
+    let ids: Vec<_> = (2..10).map(|node| (node, format!("on-{node}"))).collect();
+    for (node, id) in &ids {
+        add_session(&api, id, *node);
+    }
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    for (node, _) in &ids {
+        set_node(&api, *node, "Unknown");
+        sleep(Duration::from_secs(1)).await;
+    }
+    until("marked", || ids.iter().all(|(_, id)| reason(&api, id) == "NodeLost")).await;
+    assert_eq!(looks(&api), ids.len());
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b143_a_deleted_node_is_looked_at_until_nothing_is_left_there() {
     let api = cluster(2);
     add_session(&api, "there", 2);
@@ -229,6 +282,28 @@ async fn b143_a_deleted_node_is_looked_at_until_nothing_is_left_there() {
     assert!(serves(&api, "again"));
     set_node(&api, 2, "Unknown");
     until("marked", || reason(&api, "again") == "NodeLost").await;
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b143_a_node_that_comes_and_goes_while_another_is_looked_at_is_lost_anew() {
+    let api = cluster(4);
+    add_session(&api, "slow", 2);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_secs(5)).await;
+    api.remove("nodes", "", "node-3");
+    until("nothing is there", || looks(&api) == 1).await;
+    api.hold("endpointslices");
+    set_node(&api, 2, "Unknown");
+    until("it looks at another", || api.waiting() == 1).await;
+    set_node(&api, 3, "True");
+    add_session(&api, "there", 3);
+    sleep(Duration::from_secs(1)).await;
+    api.remove("nodes", "", "node-3");
+    sleep(Duration::from_secs(1)).await;
+    api.release();
+    until("out of service", || !serves(&api, "there")).await;
     agent.ends().await;
 }
 

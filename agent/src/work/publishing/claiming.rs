@@ -22,19 +22,22 @@ const LEAVING: Duration = Duration::from_secs(4);
 /// Who is in the way, where that is not known.
 const ANOTHER: &str = "another pod";
 
-/// Makes the Service, taking it over from who has no use for it any more.
+/// Makes the Service, taking it over from who has no use for it any more. Where it was there when it was last asked for, it is
+/// read first: a ResourceQuota counts also what is made in vain, and for minutes.
 ///
 /// # Errors
 /// What is in the way.
-pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted) -> Result<Value, Attempt> {
+pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted, was_there: bool) -> Result<Value, Attempt> {
     let services = resource(Kind::Service, "v1");
     let failed = |failed| Attempt::Failed(slot(service), failed);
     // Twice: once more after the one in the way was deleted.
-    for _ in 0..2 {
-        match crew.cluster.create(&services, &session.namespace, &service.object).await {
-            Ok(answer) => return Ok(answer),
-            Err(error) if error.class == Class::AlreadyExists => {}
-            Err(error) => return Err(failed(error)),
+    for is_read_first in [was_there, false] {
+        if !is_read_first {
+            match crew.cluster.create(&services, &session.namespace, &service.object).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if error.class == Class::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
         }
         let there = match crew.cluster.get(&services, Some(&session.namespace), &service.name).await {
             Ok(there) => there,

@@ -43,7 +43,6 @@ impl Scene {
     async fn attempt_with(&mut self, live: &[Live]) -> Attempt {
         let Due { plan, rest, .. } = self.publisher.due(&self.crew, &self.session, live, &self.wanted);
         let task = Task { plan, version: "v1".to_owned() };
-        self.publisher.pause = Duration::from_hours(1);
         rest.or(self.publisher.make_so(&self.crew, &self.session, task).await)
     }
 
@@ -293,14 +292,20 @@ async fn no_answer_waits_for_one_that_is_late() {
 #[tokio::test]
 async fn what_passes_by_itself_is_told_only_when_it_lasts() {
     let mut scene = Scene::new("3000", &gateway(true));
-    let failed = || Failed { class: Class::Throttled, detail: String::new() };
     let slot = (Kind::Service, "s-2abc".to_owned());
+    let mut classes = [Class::Throttled, Class::Conflict].into_iter().cycle();
+    let mut fails = |scene: &mut Scene| {
+        let failed = Failed { class: classes.next().unwrap(), detail: String::new() };
+        let attempt = scene.publisher.noted(slot.clone(), Attempt::Failed(slot.clone(), failed));
+        scene.publisher.conclude(&scene.session, attempt);
+    };
     for _ in 0..10 {
-        scene.publisher.failed(&scene.session, &slot, &failed());
+        fails(&mut scene);
         assert_eq!(scene.publisher.hindrance(), None, "however often it failed");
     }
-    scene.publisher.failing_since = Instant::now().checked_sub(PATIENCE);
-    scene.publisher.failed(&scene.session, &slot, &failed());
+    let rest = scene.publisher.resting.values_mut().next().unwrap();
+    rest.failing_since = Instant::now().checked_sub(PATIENCE);
+    fails(&mut scene);
     assert!(matches!(scene.publisher.hindrance(), Some(Hindrance::PublishFailed(_))));
 }
 
@@ -355,6 +360,96 @@ async fn each_object_rests_for_itself_and_the_first_that_may_be_tried_again_is()
     assert!(next.is_some_and(|next| next <= Instant::now() + SHORTEST_PAUSE), "{next:?}");
 }
 
+/// Whether the session is to claim its id now.
+fn claims(scene: &mut Scene, live: &[Live]) -> bool {
+    scene.publisher.due(&scene.crew, &scene.session, live, &scene.wanted).plan.claim.is_some()
+}
+
+/// A session whose id another pod of this node has, which the agent sees, and which it was told.
+async fn waits_for_another() -> (Scene, Session) {
+    let mut scene = Scene::published("3000", &gateway(true)).await;
+    let holder = scene.session.clone();
+    scene.crew.world.pod(seen(&holder));
+    (scene.session.name, scene.session.uid) = ("run-other".to_owned(), "uid-other".to_owned());
+    scene.wanted = objects(&scene.session, &gateway(true));
+    let attempt = scene.attempt_with(&[]).await;
+    assert!(matches!(attempt, Attempt::Taken(_)), "{attempt:?}");
+    scene.publisher.conclude(&scene.session, attempt);
+    (scene, holder)
+}
+
+#[tokio::test]
+async fn the_id_of_a_pod_that_lives_is_not_asked_for_while_its_service_is_made_anew() {
+    let (mut scene, mut holder) = waits_for_another().await;
+    let live = scene.api.snapshot(&scene.session).live;
+    for live in [&live[..], &[], &live[..], &[]] {
+        assert!(!claims(&mut scene, live), "its holder makes it anew");
+    }
+    holder.phase = Phase::Finished;
+    let mut ended = seen(&holder);
+    ended.resource_version = 1;
+    scene.crew.world.pod(ended);
+    assert!(claims(&mut scene, &live));
+}
+
+#[tokio::test]
+async fn what_was_there_is_read_again_and_not_made_in_vain() {
+    let (mut scene, holder) = waits_for_another().await;
+    assert_eq!(scene.api.asked(), ["POST services/s-2abc"]);
+    for _ in 0..3 {
+        scene.publisher.resting.clear();
+        let attempt = scene.attempt_with(&[]).await;
+        assert!(matches!(attempt, Attempt::Taken(_)), "{attempt:?}");
+        scene.publisher.conclude(&scene.session, attempt);
+    }
+    assert_eq!(scene.api.asked(), [""; 0], "a ResourceQuota would count each of them");
+    scene.crew.world.pod_gone(&holder.uid);
+    scene.api.remove("services/s-2abc");
+    assert_eq!(scene.attempt().await, Attempt::Done);
+    assert!(scene.api.asked().contains(&"POST services/s-2abc".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_made_under_anothers_claim_is_not_waited_for() {
+    let (mut scene, _) = waits_for_another().await;
+    scene.api.edit("httproutes/s-2abc-3000", |route| {
+        route["metadata"]["finalizers"] = json!(["example.com/keep"]);
+        route["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    });
+    let live = scene.api.snapshot(&scene.session).live;
+    assert!(matches!(scene.attempt_with(&live).await, Attempt::Resting(_)));
+}
+
+#[tokio::test]
+async fn an_object_that_fails_for_the_first_time_rests_shortly_however_long_others_have_failed() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    let mut fails = |kind: Kind| {
+        let slot = (kind, "s-2abc".to_owned());
+        let failed = Failed { class: Class::Server, detail: String::new() };
+        scene.publisher.noted(slot.clone(), Attempt::Failed(slot.clone(), failed));
+        scene.publisher.resting[&slot].until
+    };
+    let long = (0..10).map(|_| fails(Kind::Ingress)).last().unwrap();
+    assert!(long > Instant::now() + SHORTEST_PAUSE * 4);
+    assert!(fails(Kind::EndpointSlice) <= Instant::now() + SHORTEST_PAUSE);
+}
+
+#[tokio::test]
+async fn what_the_elected_agent_withdrew_is_put_back_at_once_however_often_a_node_is_lost() {
+    let (mut scene, ground) = (Scene::published("53/udp", &Layer::Off).await, Ground::default());
+    scene.wanted = objects(&scene.session, &Layer::Off);
+    for times in 0..20 {
+        scene.api.edit("endpointslices/s-2abc", |slice| slice["endpoints"] = json!([]));
+        let mut snapshot = scene.api.snapshot(&scene.session);
+        snapshot.is_node_lost = true;
+        scene.works(&snapshot, &ground).await;
+        scene.api.asked();
+        snapshot.is_node_lost = false;
+        scene.works(&snapshot, &ground).await;
+        assert_eq!(scene.api.asked(), ["PATCH endpointslices/s-2abc"], "after {times} times");
+    }
+}
+
 #[tokio::test]
 async fn an_id_that_is_given_up_is_asked_for_at_once_and_no_proof_of_its_holder_is_anybody_elses() {
     let mut scene = Scene::new("3000", &gateway(true));
@@ -370,9 +465,6 @@ async fn an_id_that_is_given_up_is_asked_for_at_once_and_no_proof_of_its_holder_
     let attempt = scene.attempt().await;
     assert!(matches!(attempt, Attempt::Taken(_)), "{attempt:?}");
     scene.publisher.conclude(&scene.session, attempt);
-    let claims = |scene: &mut Scene, live: &[Live]| {
-        scene.publisher.due(&scene.crew, &scene.session, live, &scene.wanted).plan.claim.is_some()
-    };
     assert!(!claims(&mut scene, &live), "it waits");
     assert!(claims(&mut scene, &[]), "the holder has no Service any more");
 

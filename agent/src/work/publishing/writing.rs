@@ -3,15 +3,15 @@
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
-use cofferdam_kubernetes::Failed;
+use cofferdam_kubernetes::{Backoff, Failed};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
-use super::{Attempt, Due, Publisher, Slot, Task, Written, claiming, named, slot};
+use super::{Attempt, Due, LONGEST_PAUSE, Publisher, Rest, SHORTEST_PAUSE, Slot, Task, Written, claiming, named, slot};
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live, digest};
-use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, plan};
+use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, has_claim, plan};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
@@ -20,7 +20,7 @@ use crate::world::Moment;
 
 /// So many corrections of one object come at once; then they wait, for so long at most.
 const FREE: u32 = 3;
-const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// When what depends on others is looked at again; mostly their doing wakes us before.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -30,7 +30,8 @@ impl Publisher {
     /// what does not need it.
     pub(super) fn due(&mut self, crew: &Crew, session: &Session, live: &[Live], wanted: &[Wanted]) -> Due {
         let now = Instant::now();
-        self.resting.retain(|_, moment| *moment > now);
+        // How often it failed is forgotten later than the longest rest ends.
+        self.resting.retain(|_, rest| rest.until + LONGEST_PAUSE > now);
         if self.is_id_free(crew, live) {
             self.resting.retain(|(kind, _), _| *kind != Kind::Service);
         }
@@ -41,14 +42,17 @@ impl Publisher {
             next = next.into_iter().chain([moment]).min();
             rest = std::mem::replace(&mut rest, Attempt::Done).or(attempt);
         };
-        if let Some((wanted, finalizers)) = first_leaving(wanted, live) {
+        // What is made under another's claim is the business of that one.
+        let is_ours = has_claim(session, live);
+        let ours = wanted.iter().filter(|wanted| is_ours || wanted.kind == Kind::Service);
+        if let Some((wanted, finalizers)) = first_leaving(ours, live) {
             wait(terminating(wanted, finalizers), now + AGAIN);
         }
         let mut may =
             |rests: Result<(), (Attempt, Instant)>| rests.map_err(|(attempt, moment)| wait(attempt, moment)).is_ok();
         plan.deletes.retain(|delete| !self.deleted.contains(&delete.uid));
         let deletes = plan.deletes.len();
-        plan.deletes.retain(|delete| may(self.rests(&(delete.kind, delete.name.clone()))));
+        plan.deletes.retain(|delete| may(self.rests(&(delete.kind, delete.name.clone()), now)));
         if plan.deletes.len() < deletes {
             plan.deletes.retain(|delete| delete.kind != Kind::Service);
         }
@@ -60,13 +64,16 @@ impl Publisher {
         Due { plan, rest, next }
     }
 
-    /// Whether the pod on this node that has our id has given it up.
+    /// Whether the pod of this node that has our id has given it up.
     fn is_id_free(&mut self, crew: &Crew, live: &[Live]) -> bool {
         let Some(holder) = &mut self.holder else { return false };
+        // Whose end is seen here has the id until then, also while its Service is being made anew.
+        if let Some(uid) = &holder.uid {
+            return crew.world.is_live(uid) != Some(true);
+        }
         let is_there = holder.service.as_ref().is_some_and(|service| live.iter().any(|live| live.uid == *service));
         holder.is_seen |= is_there;
-        let has_ended = holder.uid.as_ref().is_some_and(|uid| crew.world.is_live(uid) != Some(true));
-        has_ended || (holder.is_seen && !is_there)
+        holder.is_seen && !is_there
     }
 
     /// Does all of it. Nothing that fails, or has no effect, stops what does not need it.
@@ -75,11 +82,12 @@ impl Publisher {
         let mut attempt = self.delete(crew, session, &version, plan.deletes).await;
         if let Some(service) = plan.claim {
             let begun = crew.world.moment();
-            let answer = match claiming::take(crew, session, &service).await {
+            let answer = match claiming::take(crew, session, &service, self.was_in_the_way()).await {
                 Ok(answer) => answer,
                 Err(hindered) => return attempt.or(self.noted(slot(&service), hindered)),
             };
             self.wrote(crew, &service, &answer, "create", begun);
+            self.resting.remove(&slot(&service));
             self.has_claimed = true;
             // What was in its way is no more, whatever becomes of the rest.
             self.hindrance = None;
@@ -140,6 +148,7 @@ impl Publisher {
                 match answer {
                     Ok(()) => {
                         crew.metrics.wrote(resource.name, "delete");
+                        self.resting.remove(&slot);
                         self.deleted.insert(delete.uid);
                     }
                     Err(failed) => attempt = attempt.or(self.noted(slot.clone(), Attempt::Failed(slot, failed))),
@@ -149,23 +158,35 @@ impl Publisher {
         attempt
     }
 
+    /// Whether another's Service had our name when it was last asked for.
+    fn was_in_the_way(&self) -> bool {
+        use Hindrance::{HostTaken, NameTaken, Terminating};
+        matches!(self.hindrance, Some(HostTaken { .. } | NameTaken | Terminating { .. }))
+    }
+
     /// Whether an object is not left alone now.
     ///
     /// # Errors
     /// Until when it is.
-    fn rests(&self, slot: &Slot) -> Result<(), (Attempt, Instant)> {
-        self.resting.get(slot).map_or(Ok(()), |moment| Err((Attempt::Resting(*moment), *moment)))
+    fn rests(&self, slot: &Slot, now: Instant) -> Result<(), (Attempt, Instant)> {
+        let until = self.resting.get(slot).map(|rest| rest.until).filter(|until| *until > now);
+        until.map_or(Ok(()), |until| Err((Attempt::Resting(until), until)))
     }
 
     /// Takes down until when an object is left alone that is not what it ought to be in spite of an attempt.
-    fn noted(&mut self, slot: Slot, attempt: Attempt) -> Attempt {
-        let moment = match &attempt {
-            Attempt::Done => return attempt,
-            Attempt::Resting(moment) | Attempt::Hindered(_, moment) => *moment,
-            Attempt::Taken(_) => Instant::now() + self.waits.failed(),
-            Attempt::Failed(..) => Instant::now() + self.pause,
-        };
-        self.resting.insert(slot, moment);
+    pub(super) fn noted(&mut self, slot: Slot, attempt: Attempt) -> Attempt {
+        let now = Instant::now();
+        let rest = |until| Rest { until, failures: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE), failing_since: None };
+        match &attempt {
+            Attempt::Done => drop(self.resting.remove(&slot)),
+            Attempt::Resting(moment) | Attempt::Hindered(_, moment) => drop(self.resting.insert(slot, rest(*moment))),
+            Attempt::Taken(_) => drop(self.resting.insert(slot, rest(now + self.waits.failed()))),
+            Attempt::Failed(..) => {
+                let rest = self.resting.entry(slot).or_insert_with(|| rest(now));
+                rest.failing_since.get_or_insert(now);
+                rest.until = now + rest.failures.failed();
+            }
+        }
         attempt
     }
 
@@ -175,7 +196,7 @@ impl Publisher {
     /// When to try again.
     fn may_write(&self, wanted: &Wanted, now: Instant) -> Result<(), (Attempt, Instant)> {
         let slot = slot(wanted);
-        self.rests(&slot)?;
+        self.rests(&slot, now)?;
         // A first write, or another wish, is no correction.
         let undone = self.written.get(&slot).filter(|written| written.digest == digest(&wanted.object));
         match undone.map(|written| written.corrections.due(now)).filter(|due| *due > now) {
@@ -201,7 +222,7 @@ impl Publisher {
                 (before.digest, before.at) = (digest, at);
             }
             Entry::Vacant(entry) => {
-                entry.insert(Written { digest, at, corrections: Pace::new(FREE, LONGEST_PAUSE) });
+                entry.insert(Written { digest, at, corrections: Pace::new(FREE, LONGEST_WAIT) });
             }
         }
         crew.world.answer(wanted.kind, answer, begun);
@@ -248,7 +269,7 @@ async fn make(
     crew.metrics.replaced(resource.name);
     if wanted.kind == Kind::Service {
         // The claim again, and another may be quicker.
-        return claiming::take(crew, session, wanted).await;
+        return claiming::take(crew, session, wanted, false).await;
     }
     apply().await.map_err(failed)
 }

@@ -114,7 +114,37 @@ fn a_route_that_is_older_than_this_agent_is_overdue_and_nothing_is_waited_for() 
     api.edit("ingresses/s-2abc", |ingress| ingress["metadata"]["uid"] = json!("u"));
     let mut ground = Ground::default();
     ground.layer = Ok(layer);
-    let (verdicts, next) = verdicts(&api.snapshot(&session), &ground, &Publisher::default());
+    let (verdicts, next) = verdicts(&api.snapshot(&session), &ground, &Publisher::default(), |_| None, Instant::now());
     assert!(matches!(verdicts[&3000], Verdict::Refused { reason: Reason::Unclaimed, .. }), "{verdicts:?}");
     assert_eq!(next, None);
+}
+
+#[tokio::test]
+async fn a_route_that_was_taken_has_its_time_again_when_the_layer_says_nothing_of_it_any_more() {
+    let (api, layer) = (Api::default(), ingress());
+    let session = session("3000");
+    for wanted in objects(&session, &layer) {
+        let mut object = wanted.object.clone();
+        object["metadata"]["uid"] = json!("u");
+        object["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+        api.put(&format!("{}/{}", wanted.kind.plural(), wanted.name), object);
+    }
+    let mut ground = Ground::default();
+    ground.layer = Ok(layer);
+    let metrics = api.crew().metrics;
+    let (mut teller, mut tally) = (Teller::default(), metrics.tally());
+    let mut look = |api: &Api| {
+        let snapshot = api.snapshot(&session);
+        let (report, next) = teller.look(&snapshot, &ground, &Publisher::default(), BTreeMap::new(), &mut tally);
+        let is = |condition: &&Condition| condition.type_ == ConditionType::RouteProgrammed;
+        (report.conditions.iter().find(is).unwrap().reason, next.is_some())
+    };
+    api.edit("ingresses/s-2abc", |ingress| {
+        ingress["status"]["loadBalancer"]["ingress"] = json!([{"ip": "10.0.0.1"}]);
+    });
+    assert_eq!(look(&api), (Reason::AddressAssigned, false));
+    api.edit("ingresses/s-2abc", |ingress| ingress["status"] = json!({}));
+    for _ in 0..2 {
+        assert_eq!(look(&api), (Reason::Pending, true), "and is looked at again when its time is over");
+    }
 }
