@@ -4,8 +4,69 @@
 //!
 //! * [`wire`]: what clients send and get;
 //! * [`cluster`]: the API server, as clients get to know of it;
-//! * [`session`]: one session, from a request to events.
+//! * [`session`]: one session, from a request to events;
+//! * [`http`]: the port that clients use, and [`routes`]: what each route does;
+//! * [`metrics`]: what is counted; `args` and `config`: what was typed, and what it means; `serve`: the life of the API.
 
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use cofferdam_runtime::errors::with_causes;
+use cofferdam_runtime::stop::Stop;
+use cofferdam_runtime::{logs, panics};
+
+mod args;
 pub mod cluster;
+mod config;
+pub mod http;
+pub mod metrics;
+pub mod routes;
+mod serve;
 pub mod session;
 pub mod wire;
+
+/// Bad usage or configuration, as BSD's `sysexits` numbers it.
+const USAGE: u8 = 64;
+
+/// Runs the program with its command line, the program's name first.
+///
+/// Exit codes: 0 for an orderly end, 64 for bad usage or configuration (said on standard error), 1 for a start that failed
+/// or an end that was not orderly (said in the log).
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match args::Args::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A closed standard error leaves nobody to tell.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let usage = |error: &dyn std::error::Error| {
+        let _ = writeln!(io::stderr(), "cofferdam-api: {}", with_causes(error));
+        ExitCode::from(USAGE)
+    };
+    if let Err(error) = logs::init(arguments.log_format, &arguments.log_filter) {
+        return usage(&error);
+    }
+    let config = match arguments.into_config() {
+        Ok(config) => config,
+        Err(error) => return usage(&error),
+    };
+    panics::log_places_only();
+    let outcome = tokio::runtime::Runtime::new().map_err(serve::ServeError::Runtime).and_then(|runtime| {
+        runtime.block_on(async {
+            let stop = Stop::new();
+            stop.on_signals().map_err(serve::ServeError::Runtime)?;
+            serve::until_stopped(config, stop).await
+        })
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = with_causes(&error), "not running");
+            ExitCode::FAILURE
+        }
+    }
+}

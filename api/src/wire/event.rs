@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Why something is missing: it is kept no more. Clients know no other reason.
+pub const GAP_REASON: &str = "buffer_evicted";
+
 /// One event: the `data` of a frame, and its `event` is the member `type`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]

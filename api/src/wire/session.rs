@@ -1,7 +1,7 @@
 //! What makes a session, and what is answered.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -225,11 +225,14 @@ impl<'de> Deserialize<'de> for Environment {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Environment, A::Error> {
                 let mut variables: Vec<(String, String)> = Vec::new();
-                while let Some((name, value)) = map.next_entry()? {
-                    // Of a name that is there twice the last value holds, as everywhere in JSON.
-                    variables.retain(|(known, _)| *known != name);
-                    variables.push((name, value));
+                while let Some(variable) = map.next_entry()? {
+                    variables.push(variable);
                 }
+                // Of a name that is there twice the last value holds, as everywhere in JSON.
+                let mut names = HashSet::new();
+                let keeps: Vec<bool> = variables.iter().rev().map(|(name, _)| names.insert(name.clone())).collect();
+                let mut keeps = keeps.into_iter().rev();
+                variables.retain(|_| keeps.next().unwrap_or(true));
                 Ok(Environment(variables))
             }
         }

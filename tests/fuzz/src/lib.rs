@@ -6,6 +6,7 @@
 //! | [`quantity`] | one or two resource quantities | value, order and printed form agree with [`decimal`] arithmetic |
 //! | [`policy`] | a policy file | it loads and hardens by [`harden`]'s promises, or is one line that begins with its file |
 //! | [`annotations`] | ports, endpoints or an id, as a pod has them | read, written and read again it is the same |
+//! | [`session`] | the body of a request for a session | it is one as its type says, or is told what is wrong |
 //! | [`harden`] | a pod | hardened once and for all, the patch says so, and the result is [`hard`]; or refused with a reason |
 //!
 //! A target is a function of bytes that panics where a promise is broken. [`engine`] builds the programs in
@@ -24,4 +25,5 @@ pub mod policy;
 pub mod program;
 pub mod quantity;
 pub mod review;
+pub mod session;
 pub mod target;

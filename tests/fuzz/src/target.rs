@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{annotations, harden, policy, quantity, review};
+use crate::{annotations, harden, policy, quantity, review, session};
 
 /// Something that takes bytes from others.
 #[derive(Debug)]
@@ -68,8 +68,18 @@ pub const ANNOTATIONS: Target = Target {
     shipped: &[],
 };
 
+/// [`session::check`].
+pub const SESSION: Target = Target {
+    name: "session",
+    check: session::check,
+    max_len: 8 * 1024,
+    runs: 300_000,
+    vocabulary: &["session"],
+    shipped: &[],
+};
+
 /// All of them.
-pub const ALL: [&Target; 5] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN, &ANNOTATIONS];
+pub const ALL: [&Target; 6] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN, &ANNOTATIONS, &SESSION];
 
 /// The folder of the workspace.
 #[must_use]

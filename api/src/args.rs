@@ -1,0 +1,191 @@
+//! The command line: what may be typed. Every flag has an environment variable, `COFFERDAM_API_` and its name.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use cofferdam_runtime::{duration, logs};
+
+use crate::config::{Auth, Config, ConfigError};
+use crate::http::origin::{OriginError, Origins};
+use crate::http::tokens::Reloader;
+
+/// Turns requests of clients into pods, and tells what becomes of them.
+#[derive(Debug, Parser)]
+#[command(name = "cofferdam-api", version)]
+pub(crate) struct Args {
+    /// Where clients are answered, in plain HTTP.
+    #[arg(long, value_name = "ADDRESS", env = "COFFERDAM_API_LISTEN", default_value = "0.0.0.0:8062")]
+    pub listen: SocketAddr,
+
+    /// Where /livez, /readyz and /metrics are answered, in plain HTTP.
+    #[arg(long, value_name = "ADDRESS", env = "COFFERDAM_API_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    pub admin_listen: SocketAddr,
+
+    /// Who may call.
+    #[arg(long, value_name = "HOW", env = "COFFERDAM_API_AUTH", default_value = "token")]
+    pub auth: AuthMode,
+
+    /// The tokens that callers may send, one a line; the first one signs what opens a session's streams in a browser. It
+    /// is read again when it changes.
+    #[arg(long, value_name = "FILE", env = "COFFERDAM_API_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// How often the file of tokens is looked at.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "COFFERDAM_API_TOKEN_POLL_INTERVAL",
+        default_value = "10s",
+        value_parser = duration::interval
+    )]
+    pub token_poll_interval: Duration,
+
+    /// The origins whose pages may use the service, with commas between them; * for all.
+    #[arg(long, value_name = "LIST", env = "COFFERDAM_API_CORS_ORIGINS", default_value = "*", value_parser = origins)]
+    pub cors_origins: Origins,
+
+    /// The most connections at the same time. Each stream of events and each terminal is one.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "COFFERDAM_API_CONNECTIONS",
+        default_value = "1024",
+        value_parser = clap::value_parser!(u32).range(16..=65_536)
+    )]
+    pub connections: u32,
+
+    /// How long to go on serving, unready, once asked to stop: until everybody knows that this replica is going.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "COFFERDAM_API_DRAIN_DELAY",
+        default_value = "5s",
+        value_parser = duration::parse
+    )]
+    pub drain_delay: Duration,
+
+    /// How long requests in flight may take after that. Streams end then, and their clients come back elsewhere.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "COFFERDAM_API_DRAIN_TIMEOUT",
+        default_value = "15s",
+        value_parser = duration::parse
+    )]
+    pub drain_timeout: Duration,
+
+    /// How log lines look: json or text.
+    #[arg(long, value_name = "FORMAT", env = "COFFERDAM_API_LOG_FORMAT", default_value = "text")]
+    pub log_format: logs::Format,
+
+    /// What is logged: a level, or levels by target as in info,hyper=debug.
+    #[arg(long, value_name = "FILTER", env = "COFFERDAM_API_LOG_FILTER", default_value = "info")]
+    pub log_filter: String,
+}
+
+/// Who may call, as a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuthMode {
+    /// Whoever sends one of the tokens of --token-file as a bearer.
+    Token,
+    /// Everybody who reaches the port, for clients that can send nothing: put something in front of it that knows them.
+    None,
+}
+
+impl Args {
+    /// What the flags mean. Reads the tokens.
+    pub(crate) fn into_config(self) -> Result<Config, ConfigError> {
+        // Without `..`: a flag that nothing uses is a compiler's warning.
+        let Self {
+            listen,
+            admin_listen,
+            auth,
+            token_file,
+            token_poll_interval,
+            cors_origins,
+            connections,
+            drain_delay,
+            drain_timeout,
+            log_format: _,
+            log_filter: _,
+        } = self;
+        let auth = match (auth, token_file) {
+            (AuthMode::Token, Some(file)) => Auth::Token { tokens: Reloader::load(file)?, poll: token_poll_interval },
+            (AuthMode::Token, None) => return Err(ConfigError::NoTokenFile),
+            (AuthMode::None, None) => Auth::Everybody,
+            (AuthMode::None, Some(_)) => return Err(ConfigError::TokenFileForNobody),
+        };
+        Ok(Config {
+            listen,
+            admin_listen,
+            auth,
+            origins: cors_origins,
+            // At most 65,536, which every usize holds.
+            connections: usize::try_from(connections).unwrap_or(usize::MAX),
+            drain_delay,
+            drain_timeout,
+        })
+    }
+}
+
+fn origins(text: &str) -> Result<Origins, OriginError> {
+    Origins::parse(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
+        Args::try_parse_from(["cofferdam-api"].iter().chain(flags))
+    }
+
+    #[test]
+    fn every_flag_has_its_variable_and_none_that_a_service_of_our_name_would_set() {
+        for argument in Args::command().get_arguments().filter(|argument| argument.get_env().is_some()) {
+            let flag = argument.get_long().unwrap();
+            let variable = format!("COFFERDAM_API_{}", flag.to_uppercase().replace('-', "_"));
+            assert_eq!(argument.get_env().unwrap().to_str(), Some(variable.as_str()));
+            assert!(!flag.starts_with("port") && !flag.starts_with("service"), "{flag}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_those_that_the_manifests_count_on() {
+        let args = parse(&["--auth=none"]).unwrap();
+        let config = args.into_config().unwrap();
+        assert_eq!(config.listen.to_string(), "0.0.0.0:8062");
+        assert_eq!(config.admin_listen.to_string(), "0.0.0.0:8080");
+        assert_eq!(config.origins, Origins::Any);
+        // Both fit into the 30 s that a kubelet waits by default.
+        assert!(config.drain_delay + config.drain_timeout < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn nobody_is_let_in_by_a_flag_that_was_forgotten() {
+        assert!(matches!(parse(&[]).unwrap().into_config(), Err(ConfigError::NoTokenFile)));
+        let both = parse(&["--auth=none", "--token-file=/token"]).unwrap();
+        assert!(matches!(both.into_config(), Err(ConfigError::TokenFileForNobody)));
+        let missing = parse(&["--token-file=/nowhere/token"]).unwrap();
+        assert!(matches!(missing.into_config(), Err(ConfigError::Tokens(_))));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for flag in [
+            "--auth=review",
+            "--listen=8062",
+            "--token-poll-interval=0s",
+            "--cors-origins=example.com",
+            "--connections=1",
+            "--drain-delay=5",
+            "--log-format=xml",
+        ] {
+            assert!(parse(&[flag]).is_err(), "{flag}");
+        }
+    }
+}

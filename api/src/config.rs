@@ -1,0 +1,82 @@
+//! What the command line means.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::http::origin::Origins;
+use crate::http::tokens::{Reloader, TokensError};
+
+/// Everything the API needs to start.
+pub(crate) struct Config {
+    /// Where clients are answered. Port 0 is any free one.
+    pub listen: SocketAddr,
+    /// Where the admin port is.
+    pub admin_listen: SocketAddr,
+    /// Who may call.
+    pub auth: Auth,
+    /// Which pages may.
+    pub origins: Origins,
+    /// The most connections at the same time.
+    pub connections: usize,
+    /// From the wish to stop to the closing of the listener.
+    pub drain_delay: Duration,
+    /// From there to the cutting off of what is still in flight.
+    pub drain_timeout: Duration,
+}
+
+/// Who may call.
+pub(crate) enum Auth {
+    /// Whoever sends one of these tokens.
+    Token {
+        /// They, and what looks after their file.
+        tokens: Reloader,
+        /// How often it does.
+        poll: Duration,
+    },
+    /// Everybody who reaches the port.
+    Everybody,
+}
+
+/// A configuration that the program cannot start with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// Nobody could call.
+    #[error("--auth=token needs a --token-file; write --auth=none to let everybody call who reaches the port")]
+    NoTokenFile,
+    /// Somebody thinks that tokens are asked for.
+    #[error("--auth=none asks nobody for a token; leave out --token-file, or write --auth=token")]
+    TokenFileForNobody,
+    /// The tokens.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+}
+
+impl Config {
+    /// Logs what is in effect, once. Nothing here is secret.
+    pub(crate) fn log(&self) {
+        let Self { listen, admin_listen, auth, origins, connections, drain_delay, drain_timeout } = self;
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            %listen,
+            %admin_listen,
+            auth = auth.as_str(),
+            ?origins,
+            connections,
+            ?drain_delay,
+            ?drain_timeout,
+            "starting"
+        );
+        if matches!(auth, Auth::Everybody) {
+            tracing::warn!("--auth=none: whoever reaches the port may start sessions, read them and stop them");
+        }
+    }
+}
+
+impl Auth {
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::Token { .. } => "token",
+            Self::Everybody => "none",
+        }
+    }
+}

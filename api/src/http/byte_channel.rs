@@ -1,0 +1,185 @@
+//! A session's terminal on a WebSocket.
+//!
+//! ```text
+//! server ─▶ text   {"type":"seq","seq":…,"app":…,"io":"tty"}    first
+//!           text   {"type":"gap","reason":"buffer_evicted"}     where bytes are not kept any more
+//!           binary sequence number, 32 bits, big endian │ stream: 0 terminal, 1 output, 2 errors │ bytes
+//! client ─▶ binary what is typed
+//!           text   {"type":"resize","cols":…,"rows":…}
+//! ```
+//!
+//! What is sent is read from the hub when the socket takes it, so a client that does not read holds 64 KiB, loses its
+//! place in time, and its connection when it takes nothing at all. Reading and writing go on beside each other: a client
+//! that types while it does not read is not waited for.
+//!
+//! Sequence numbers are those of the hub. On the wire they have 32 bits: a session that a restarted process goes on with
+//! counts from the milliseconds since it was created, which fits 49 days. What does not fit is sent as the largest.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_util::sync::CancellationToken;
+
+use super::websocket::{self, Close, Socket};
+use crate::session::hub::{Chunk, Chunks, Hub, Next};
+use crate::wire::{ClientFrame, GAP_REASON, Io, ServerFrame, TerminalInput, TerminalSize};
+
+/// Sizes that come faster than this are those of a window that somebody is still pulling at.
+const RESIZE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long nothing happens before the client is asked whether it is still there.
+const QUIET: Duration = Duration::from_secs(20);
+
+/// About how much is sent at once.
+const BATCH_BYTES: usize = 32 * 1024;
+
+/// A reader of a session's terminal, and where it begins.
+#[derive(Debug)]
+pub struct Terminal {
+    chunks: Chunks,
+    /// What was read to find out whether there is anything.
+    first: Vec<Next<Chunk>>,
+    /// The number after which it begins.
+    after: u64,
+}
+
+impl Terminal {
+    /// The terminal's bytes after that number; nothing where it is over, and there are none.
+    #[must_use]
+    pub fn read(hub: &Hub, after: u64) -> Option<Self> {
+        // As the hub does: a number that nobody was given yet is another process's.
+        let after = if after > hub.last_seq() { 0 } else { after };
+        let mut chunks = hub.bytes(after);
+        let mut first = Vec::new();
+        while let Some(next) = chunks.try_next() {
+            match next {
+                Next::End => return None,
+                Next::Gap => first.push(Next::Gap),
+                Next::Entry { .. } => {
+                    first.push(next);
+                    break;
+                }
+            }
+        }
+        Some(Self { chunks, first, after })
+    }
+}
+
+/// Lets a client have a terminal until it leaves, the terminal ends, or `close`.
+pub async fn talk(
+    socket: Socket,
+    terminal: Terminal,
+    app: &str,
+    io: Io,
+    input: mpsc::Sender<TerminalInput>,
+    close: CancellationToken,
+) {
+    let (mut sink, mut stream) = socket.split();
+    let why = tokio::select! {
+        biased;
+        () = close.cancelled() => Some(Close::Restarting),
+        sent = send(&mut sink, terminal, app, io) => sent.ok().map(|()| Close::Ended),
+        () = receive(&mut stream, input) => None,
+    };
+    // Both halves are of one socket, so they always fit.
+    if let (Some(why), Ok(socket)) = (why, sink.reunite(stream)) {
+        websocket::close(socket, why).await;
+    }
+}
+
+/// Sends what there is until the terminal ends.
+async fn send(sink: &mut SplitSink<Socket, Message>, terminal: Terminal, app: &str, io: Io) -> Result<(), Error> {
+    let Terminal { mut chunks, first, after } = terminal;
+    sink.feed(notice(&ServerFrame::Seq { seq: on_wire(after), app: app.to_owned(), io })).await?;
+    for next in first {
+        if let Some(message) = message(next) {
+            sink.feed(message).await?;
+        }
+    }
+    loop {
+        // What is fed beside it waits for the first that has to be waited for.
+        let mut fed = 0;
+        while fed < BATCH_BYTES
+            && let Some(next) = chunks.try_next()
+        {
+            let Some(message) = message(next) else { return sink.flush().await };
+            fed += message.len();
+            sink.feed(message).await?;
+        }
+        sink.flush().await?;
+        let next = tokio::select! {
+            biased;
+            next = chunks.next() => message(next),
+            () = tokio::time::sleep(QUIET) => Some(Message::Ping(Bytes::new())),
+        };
+        let Some(message) = next else { return Ok(()) };
+        sink.feed(message).await?;
+    }
+}
+
+/// Takes what the client sends until it leaves. A terminal that is over takes nothing, and nobody is told.
+async fn receive(stream: &mut SplitStream<Socket>, input: mpsc::Sender<TerminalInput>) {
+    let mut size: Option<TerminalSize> = None;
+    let mut due = pin!(tokio::time::sleep(Duration::ZERO));
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = &mut due, if size.is_some() => {
+                if let Some(size) = size.take() {
+                    let _ = input.send(TerminalInput::Size(size)).await;
+                }
+                continue;
+            }
+            message = stream.next() => message,
+        };
+        match message {
+            Some(Ok(Message::Binary(bytes))) => {
+                let _ = input.send(TerminalInput::Bytes(bytes)).await;
+            }
+            Some(Ok(Message::Text(text))) => {
+                // What is no frame of ours is ignored: a later client may know more than we do.
+                if let Ok(ClientFrame::Resize { cols, rows }) = serde_json::from_str(&text) {
+                    if size.is_none() {
+                        due.as_mut().reset(Instant::now() + RESIZE_PAUSE);
+                    }
+                    size = Some(TerminalSize::clamped(cols, rows));
+                }
+            }
+            Some(Ok(_)) => {}
+            Some(Err(_)) | None => return,
+        }
+    }
+}
+
+/// What is next as it is sent; nothing at the end.
+fn message(next: Next<Chunk>) -> Option<Message> {
+    match next {
+        Next::Entry { id, entry } => {
+            let mut frame = BytesMut::with_capacity(entry.bytes.len() + 5);
+            frame.put_u32(on_wire(id));
+            frame.put_u8(entry.stream.code());
+            frame.put_slice(&entry.bytes);
+            Some(Message::Binary(frame.freeze()))
+        }
+        Next::Gap => Some(notice(&ServerFrame::Gap { reason: GAP_REASON })),
+        Next::End => None,
+    }
+}
+
+fn notice(frame: &ServerFrame) -> Message {
+    // Texts and numbers can always be written.
+    Message::text(serde_json::to_string(frame).unwrap_or_default())
+}
+
+fn on_wire(seq: u64) -> u32 {
+    u32::try_from(seq).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! A request, from its head to its answer.
+
+use bytes::Bytes;
+use cofferdam_model::session::SessionId;
+use cofferdam_runtime::http::{Reply, reply};
+use http::{Method, Request, StatusCode};
+use hyper::body::Body;
+use tokio_util::sync::CancellationToken;
+
+use super::access::Access;
+use super::call::Call;
+use super::openapi;
+use super::origin::{self, Origins};
+use super::refusal::Refusal;
+use super::router::{Audience, ENTRIES, Entry, Route, Router};
+use crate::metrics::Metrics;
+use crate::routes::{self, Live};
+
+/// What routes share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// Who may call.
+    pub access: Access,
+    /// Which pages may.
+    pub origins: Origins,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Ends streams: the server takes no new connections from now on.
+    pub close: CancellationToken,
+}
+
+/// Answers clients. `find` gives the session of an id.
+pub struct Service<F> {
+    router: Router,
+    shared: Shared,
+    find: F,
+    openapi: Bytes,
+}
+
+impl<F: Fn(&SessionId) -> Option<Live>> Service<F> {
+    /// One that knows every route.
+    ///
+    /// # Errors
+    /// When two routes contradict each other.
+    pub fn new(shared: Shared, find: F) -> Result<Self, matchit::InsertError> {
+        Ok(Self { router: Router::new(&ENTRIES)?, shared, find, openapi: openapi::document().into() })
+    }
+
+    /// Answers one request.
+    pub fn answer<B: Body + Unpin>(&self, request: Request<B>) -> Reply {
+        let (head, body) = request.into_parts();
+        let found = self.router.find(&head.method, head.uri.path());
+        let begun = self.shared.metrics.begin(found.as_ref().map(|(entry, _)| entry.path));
+        let (entry, parameter) = found.map_or((None, String::new()), |(entry, parameter)| (Some(entry), parameter));
+        let call = Call::new(head, parameter, body);
+        let mut reply = self.route(entry, &call).unwrap_or_else(|refusal| refusal.reply());
+        self.shared.origins.mark(&call.head.headers, &mut reply);
+        begun.end(reply.status());
+        if call.is_unread() { reply::closing(reply) } else { reply }
+    }
+
+    fn route<B: Body + Unpin>(&self, entry: Option<&Entry>, call: &Call<B>) -> Result<Reply, Refusal> {
+        let headers = &call.head.headers;
+        let Shared { access, origins, .. } = &self.shared;
+        let audience = entry.map_or(Audience::Public, |entry| entry.audience);
+        if audience != Audience::Sockets && !origins.allow(headers) {
+            return Err(Refusal::origin_not_allowed());
+        }
+        if call.head.method == Method::OPTIONS {
+            return Ok(origin::preflight(headers));
+        }
+        let entry = entry.ok_or_else(|| Refusal::no_route(&call.head.method, call.head.uri.path()))?;
+        match audience {
+            Audience::Public | Audience::Sockets => {}
+            Audience::Callers => access.caller(headers)?,
+            Audience::Readers => match call.session() {
+                Ok(id) => access.reader(headers, call.query("access_token").as_deref(), &id)?,
+                Err(_) => access.caller(headers)?,
+            },
+        }
+        match entry.route {
+            Route::Events => routes::events::answer(call, (self.find)(&call.session()?), &self.shared),
+            Route::Health => Ok(routes::health::answer()),
+            Route::Io => routes::io::answer(call, &self.find, &self.shared),
+            Route::Watch(route) => routes::watch::answer(route, (self.find)(&call.session()?).as_ref()),
+            Route::OpenApi => Ok(reply::bytes(StatusCode::OK, "application/json", self.openapi.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

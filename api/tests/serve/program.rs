@@ -1,0 +1,121 @@
+//! The program as a child process.
+
+use std::net::SocketAddr;
+use std::process::{ExitStatus, Stdio};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// Path of the program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-api");
+
+/// A running API. Killed when dropped.
+pub(crate) struct Program {
+    child: Child,
+    log: UnboundedReceiver<String>,
+    /// Every line of the log that was read so far.
+    pub(crate) lines: Vec<String>,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin_address: SocketAddr,
+}
+
+impl Program {
+    /// Starts it on free ports, and waits until it listens.
+    pub(crate) async fn start(flags: &[&str]) -> Self {
+        let mut child = Command::new(PROGRAM)
+            .args(["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (sender, log) = unbounded_channel();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        tokio::spawn(async move {
+            while let Some(line) = lines.next_line().await.unwrap() {
+                // Lines that nobody wants any more are thrown away.
+                let _ = sender.send(line);
+            }
+        });
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut program = Self { child, log, lines: Vec::new(), address: nowhere, admin_address: nowhere };
+        let listening = program.logged("listening").await;
+        let address = |field: &str| listening[field].as_str().unwrap().parse().unwrap();
+        (program.address, program.admin_address) = (address("address"), address("admin_address"));
+        program
+    }
+
+    /// Reads the log up to the next line with that message.
+    pub(crate) async fn logged(&mut self, message: &str) -> Value {
+        loop {
+            let Some(line) = self.log.recv().await else {
+                panic!("the log ended without {message:?}:\n{}", self.lines.join("\n"));
+            };
+            self.lines.push(line.clone());
+            let event: Value = serde_json::from_str(&line).unwrap();
+            if event["message"] == message {
+                return event;
+            }
+        }
+    }
+
+    /// Sends bytes on a connection of their own, and returns everything that comes back.
+    pub(crate) async fn exchange(&self, bytes: &[u8]) -> String {
+        exchange(self.address, bytes).await
+    }
+
+    /// Asks with GET.
+    pub(crate) async fn get(&self, path: &str, headers: &str) -> String {
+        self.exchange(get(path, headers).as_bytes()).await
+    }
+
+    /// Asks the admin port.
+    pub(crate) async fn admin(&self, path: &str) -> String {
+        exchange(self.admin_address, get(path, "").as_bytes()).await
+    }
+
+    /// The most memory the process ever held, in MiB.
+    pub(crate) fn peak_mebibytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap())).unwrap();
+        let kibibytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB")).unwrap();
+        kibibytes.trim().parse::<u64>().unwrap() / 1024
+    }
+
+    /// Sends SIGTERM.
+    pub(crate) async fn terminate(&self) {
+        let id = self.child.id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
+    }
+
+    /// Reads the log to its end and waits for the process.
+    pub(crate) async fn end(&mut self) -> ExitStatus {
+        while let Some(line) = self.log.recv().await {
+            self.lines.push(line);
+        }
+        self.child.wait().await.unwrap()
+    }
+}
+
+/// A whole request that asks for no second answer on its connection.
+pub(crate) fn get(path: &str, headers: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n")
+}
+
+/// Runs the program until it ends by itself; returns its exit code and standard error.
+pub(crate) async fn run(arguments: &[&str]) -> (i32, String) {
+    let output = Command::new(PROGRAM).args(arguments).kill_on_drop(true).output().await.unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}

@@ -1,0 +1,5 @@
+//! The target [`cofferdam_fuzz::session`].
+
+#![cfg_attr(fuzzing, no_main)]
+
+cofferdam_fuzz::program!(SESSION);
