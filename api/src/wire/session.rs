@@ -50,8 +50,8 @@ pub struct CreateAppSession {
     pub inspect: bool,
 }
 
-/// Names and values of variables, in the order in which they were sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Names and values of variables, in the order in which they were sent. Its `Debug` shows none.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment(pub Vec<(String, String)>);
 
 /// Files, and the one that is run.
@@ -65,8 +65,8 @@ pub struct Bundle {
     pub files: Vec<BundleFile>,
 }
 
-/// One file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+/// One file. Its `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleFile {
     /// Where it is.
@@ -212,6 +212,18 @@ pub struct SessionApp {
     pub ports: Vec<Port>,
 }
 
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment of {}", self.0.len())
+    }
+}
+
+impl fmt::Debug for BundleFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BundleFile")
+    }
+}
+
 impl<'de> Deserialize<'de> for Environment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Variables;
@@ -271,5 +283,14 @@ mod tests {
         assert_eq!((create.mode, create.inspect, create.apps), (Mode::Run, true, None));
         assert_eq!(create.ports, [Port { port: 3000, protocol: PortProtocol::Tcp }]);
         assert_eq!(create.bundle.files[0].encoding, Encoding::Utf8);
+    }
+
+    #[test]
+    fn d10_nothing_that_may_be_secret_is_shown() {
+        let sent = r#"{"bundle": {"entryRelativePath": "a", "files": [{"relativePath": "a", "contents": "hunter2"}]},
+            "env": {"KEY": "hunter2"}, "config": {"image": "i", "pullPolicy": "missing"}}"#;
+        let create: CreateSession = serde_json::from_str(sent).unwrap();
+        let shown = format!("{create:?}");
+        assert!(!shown.contains("hunter2") && !shown.contains("KEY"), "{shown}");
     }
 }
