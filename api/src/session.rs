@@ -1,6 +1,16 @@
-//! One session: what is told of it.
+//! One session: what is kept of it, what is made for it, and what is told of it.
 //!
-//! * [`hub`], [`ring`]: what was told, for whoever listens and for whoever comes back.
+//! ```text
+//! wire::CreateSession ─▶ record, pod ─▶ cluster ─▶ wire::Event ─▶ hub ─▶ streams of events
+//!                                          terminal bytes ────────────────────────▶ hub ─▶ byte channels
+//! ```
+//!
+//! * [`record`], [`pod`]: its Secret and its pod, from what was asked for;
+//! * [`hub`], [`ring`]: what was told, for whoever listens and for whoever comes back;
+//! * [`retention`]: how many sessions are kept, and for how long.
 
 pub mod hub;
+pub mod pod;
+pub mod record;
+pub mod retention;
 pub mod ring;

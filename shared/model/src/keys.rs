@@ -72,6 +72,12 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY`] on what agents make, and their field manager in server-side apply.
 pub const AGENT: &str = "cofferdam-agent";
 
+/// The value of [`MANAGED_BY`] on what the API makes.
+pub const API: &str = "cofferdam-api";
+
+/// Annotation of a session's Secret, written by the API: what the pod does not tell of the session, as JSON.
+pub const RECORD: &str = "cofferdam.dev/record";
+
 /// Pod condition: the audit finds nothing.
 pub const IS_HARDENED: &str = "cofferdam.dev/Hardened";
 

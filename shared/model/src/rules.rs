@@ -42,6 +42,8 @@ mod sharing;
 mod tolerations;
 mod volume_types;
 
+pub use command::is_entry;
+
 /// What the rules go by.
 pub(crate) struct Context<'a> {
     pub(crate) policy: &'a Policy,

@@ -33,7 +33,7 @@ const LONGEST: usize = 1024;
 fn apply(pod: &mut Draft, context: &Context<'_>) {
     let field = Path::annotation(keys::ENTRY);
     let Some(entry) = pod.text(&field) else { return };
-    if !is_inside(&entry) {
+    if !is_entry(&entry) {
         let message = format!(
             "must be a path inside the body, such as src/main.js: at most {LONGEST} bytes, no `/` at either end, no `.`, \
              `..` or empty part"
@@ -58,8 +58,9 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     }
 }
 
-/// Whether a path leads to something in the folder that it is seen from.
-fn is_inside(entry: &str) -> bool {
+/// Whether a pod may name this as its entry: a path inside the body, with nothing to resolve in it.
+#[must_use]
+pub fn is_entry(entry: &str) -> bool {
     entry.len() <= LONGEST && is_plain_place(entry)
 }
 
