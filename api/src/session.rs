@@ -1,11 +1,12 @@
 //! One session: what is kept of it, what is made for it, and what is told of it.
 //!
 //! ```text
-//! wire::CreateSession ─▶ record, pod ─▶ cluster ─▶ wire::Event ─▶ hub ─▶ streams of events
+//! wire::CreateSession ─▶ record, pod ─▶ cluster ─▶ state ─▶ story ─▶ wire::Event ─▶ hub ─▶ streams of events
 //!                                          terminal bytes ────────────────────────▶ hub ─▶ byte channels
 //! ```
 //!
 //! * [`record`], [`pod`]: its Secret and its pod, from what was asked for;
+//! * [`state`], [`story`]: how far it is, by its pod; and what of that is to be told now;
 //! * [`hub`], [`ring`]: what was told, for whoever listens and for whoever comes back;
 //! * [`retention`]: how many sessions are kept, and for how long.
 
@@ -14,3 +15,5 @@ pub mod pod;
 pub mod record;
 pub mod retention;
 pub mod ring;
+pub mod state;
+pub mod story;
