@@ -87,6 +87,7 @@ fn fill_context(programs: &Programs) -> Result<PathBuf, OwnImageError> {
     let context = programs.target().join("rootfs");
     place(programs.webhook(), &context.join("usr/bin/cofferdam-webhook"))?;
     place(programs.agent(), &context.join("usr/bin/cofferdam-agent"))?;
+    place(programs.fetch(), &context.join("usr/bin/cofferdam-fetch"))?;
     Ok(context)
 }
 
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn the_containerfile_at_the_root_is_one_that_this_builder_understands() {
         let context = tempfile::tempdir().unwrap();
-        for program in ["cofferdam-webhook", "cofferdam-agent"] {
+        for program in ["cofferdam-webhook", "cofferdam-agent", "cofferdam-fetch"] {
             place(&std::env::current_exe().unwrap(), &context.path().join("usr/bin").join(program)).unwrap();
         }
         let image = Containerfile::read(&workspace().join("Containerfile"))

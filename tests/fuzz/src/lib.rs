@@ -5,6 +5,7 @@
 //! | [`review`] | the body of an admission request | read as any JSON reader would; every answer is whole, the same twice, and its patch applies |
 //! | [`quantity`] | one or two resource quantities | value, order and printed form agree with [`decimal`] arithmetic |
 //! | [`policy`] | a policy file | it loads and hardens by [`harden`]'s promises, or is one line that begins with its file |
+//! | [`archive`] | a tar file, or a tar.gz | unpacked, nothing of it lies or leads outside, or it is refused |
 //! | [`annotations`] | ports, endpoints or an id, as a pod has them | read, written and read again it is the same |
 //! | [`session`] | the body of a request for a session | it is one as its type says, or is told what is wrong |
 //! | [`harden`] | a pod | hardened once and for all, the patch says so, and the result is [`hard`]; or refused with a reason |
@@ -16,6 +17,7 @@
 #![expect(clippy::panic, reason = "a fuzz target tells of a broken promise by a panic")]
 
 pub mod annotations;
+pub mod archive;
 pub mod decimal;
 pub mod engine;
 pub mod hard;

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{annotations, harden, policy, quantity, review, session};
+use crate::{annotations, archive, harden, policy, quantity, review, session};
 
 /// Something that takes bytes from others.
 #[derive(Debug)]
@@ -78,8 +78,12 @@ pub const SESSION: Target = Target {
     shipped: &[],
 };
 
+/// [`archive::check`].
+pub const ARCHIVE: Target =
+    Target { name: "archive", check: archive::check, max_len: 8 * 1024, runs: 40_000, vocabulary: &[], shipped: &[] };
+
 /// All of them.
-pub const ALL: [&Target; 6] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN, &ANNOTATIONS, &SESSION];
+pub const ALL: [&Target; 7] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN, &ANNOTATIONS, &SESSION, &ARCHIVE];
 
 /// The folder of the workspace.
 #[must_use]

@@ -33,6 +33,11 @@ fn annotations_that_are_read_are_written_as_they_were() -> Result<()> {
 }
 
 #[test]
+fn any_archive_is_unpacked_within_its_tree_or_refused() -> Result<()> {
+    fuzz(&target::ARCHIVE, &folder())
+}
+
+#[test]
 fn harden_keeps_its_promises_for_any_pod() -> Result<()> {
     fuzz(&target::HARDEN, &folder())
 }

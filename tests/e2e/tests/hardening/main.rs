@@ -4,6 +4,7 @@
 mod admission;
 mod agent_rights;
 mod as_said;
+mod body;
 mod controllers;
 mod debugging;
 mod fs_group;

@@ -1,0 +1,91 @@
+//! Whether every symbolic link of a whole tree stays in it.
+//!
+//! That cannot be told when a link is made: where `a/b` leads hangs on what `a` is in the end, and an archive may make `a`
+//! another link later. So all of them are followed when the tree is complete, as the kernel would, one part at a time.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::io::Errno;
+
+use super::{Tree, told};
+use crate::directory::{OPEN_DIRECTORY, names};
+use crate::failure::Failure;
+
+/// Links that a kernel follows for one path.
+const MOST_LINKS: usize = 40;
+
+/// Holds every link against the tree's root.
+pub(crate) fn check(tree: &Tree) -> Result<(), Failure> {
+    walk(tree.root(), tree.root(), &mut Vec::new())
+}
+
+fn walk(root: BorrowedFd<'_>, directory: BorrowedFd<'_>, path: &mut Vec<OsString>) -> Result<(), Failure> {
+    for name in names(directory).map_err(disk)? {
+        let name = OsStr::from_bytes(name.as_bytes());
+        let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(disk)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => {
+                let inner = rustix::fs::openat(directory, name, OPEN_DIRECTORY, Mode::empty()).map_err(disk)?;
+                path.push(name.to_owned());
+                walk(root, inner.as_fd(), path)?;
+                path.pop();
+            }
+            FileType::Symlink if leads_out(root, path, name).map_err(disk)? => {
+                let path: PathBuf = path.iter().map(OsString::as_os_str).chain([name]).collect();
+                let path = told(path.as_os_str().as_bytes());
+                return Err(Failure::Unsafe(format!("the archive's symbolic link {path} leads out of the body")));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Follows a link. `reached` is always a path without links, so what is read there is what is meant.
+fn leads_out(root: BorrowedFd<'_>, directory: &[OsString], name: &OsStr) -> Result<bool, Errno> {
+    let mut reached = directory.to_vec();
+    let mut ahead = VecDeque::from([name.to_owned()]);
+    let mut followed = 0;
+    while let Some(part) = ahead.pop_front() {
+        if part == ".." {
+            if reached.pop().is_none() {
+                return Ok(true);
+            }
+            continue;
+        }
+        reached.push(part);
+        let path: PathBuf = reached.iter().collect();
+        let target = match rustix::fs::readlinkat(root, &path, Vec::new()) {
+            Ok(target) => target,
+            // No link; or nothing, which whoever makes it later has to answer for.
+            Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => continue,
+            // Longer than any path that can be opened.
+            Err(Errno::NAMETOOLONG) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        followed += 1;
+        if followed > MOST_LINKS {
+            // A kernel gives up before: it leads nowhere.
+            return Ok(false);
+        }
+        reached.pop();
+        let target = target.as_bytes();
+        if target.first() == Some(&b'/') {
+            return Ok(true);
+        }
+        let parts = target.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+        for part in parts.rev() {
+            ahead.push_front(OsString::from_vec(part.to_vec()));
+        }
+    }
+    Ok(false)
+}
+
+fn disk(error: Errno) -> Failure {
+    Failure::disk("look through what was unpacked", error)
+}
