@@ -84,18 +84,23 @@ fn say(line: &str) {
 /// The first process of a container ignores a signal that it does not handle, and would hold up the end of its pod. What
 /// it leaves behind, the next run clears away.
 fn end_on_signals() {
-    let wait = || -> io::Result<()> {
+    let start = || -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        runtime.block_on(async {
-            let mut terminate = signal(SignalKind::terminate())?;
-            let mut interrupt = signal(SignalKind::interrupt())?;
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+        let (mut terminate, mut interrupt) = {
+            let _guard = runtime.enter();
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        };
+        let wait = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            });
             std::process::exit(TERMINATED)
-        })
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop)
     };
-    // Without the thread it is as for any program that handles no signal.
-    let _ = thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    // Without it, it is as for any program that handles no signal.
+    let _ = start();
 }

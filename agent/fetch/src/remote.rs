@@ -13,7 +13,9 @@ use crate::failure::Failure;
 
 pub(crate) mod acknowledge;
 pub(crate) mod address;
+mod answer;
 pub(crate) mod connect;
+pub(crate) mod deadline;
 pub(crate) mod download;
 mod resume;
 

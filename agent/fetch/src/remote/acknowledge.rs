@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::Remote;
 use super::connect::{self, Trouble};
-use super::download::Deadline;
+use super::deadline::Deadline;
 use crate::say;
 
 /// Sends one `DELETE` to the body's URL. The body is here, whatever comes of it: the server forgets it in a while anyway.

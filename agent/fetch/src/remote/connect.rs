@@ -170,3 +170,6 @@ fn handshake(error: &io::Error) -> Trouble {
     };
     Trouble::Lasting(Failure::NotReached(why.to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,16 +8,18 @@ use std::io::{self, Read};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, DATE, LOCATION};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, DATE};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Runtime;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use super::address::Address;
+use super::answer::{Attempt, follow, meaning, refused};
 use super::connect::{self, Trouble};
+use super::deadline::{Deadline, pause};
 use super::{Remote, resume};
 use crate::failure::Failure;
 use crate::say;
@@ -25,41 +27,8 @@ use crate::say;
 /// Answers that lead on, one after the other.
 const MOST_REDIRECTS: usize = 5;
 
-/// The pause after the first failure; the next ones are twice as long each.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// The longest that one step waits for the other side: a connection that hangs must not take all of the time.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(15);
-
 /// Clocks that differ by less are usual. Tokens and certificates fail by more.
 const TOLD_SKEW: Duration = Duration::from_secs(5);
-
-/// Until when to try, and how long that is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline {
-    at: Instant,
-    whole: Duration,
-}
-
-impl Deadline {
-    pub(crate) fn after(whole: Duration) -> Self {
-        // A deadline that no clock can hold is none.
-        let now = Instant::now();
-        let at = now.checked_add(whole).unwrap_or_else(|| now + Duration::from_hours(24));
-        Self { at, whole }
-    }
-
-    /// How long it is until then.
-    pub(crate) fn left(&self) -> Duration {
-        self.at.saturating_duration_since(Instant::now())
-    }
-
-    /// How long one step may wait for the other side.
-    pub(crate) fn patience(&self) -> Duration {
-        (self.whole / 6).min(LONGEST_PATIENCE)
-    }
-}
 
 /// Why a download ended before the archive did.
 pub(crate) enum Stop {
@@ -315,88 +284,5 @@ impl Read for Download<'_> {
         let length = self.chunk.len().min(buffer.len());
         buffer[..length].copy_from_slice(&self.chunk.split_to(length));
         Ok(length)
-    }
-}
-
-/// What an attempt came to, if not to an answer to read from.
-enum Attempt {
-    Trouble(Trouble),
-    Changed,
-}
-
-impl From<Trouble> for Attempt {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
-    }
-}
-
-impl From<Failure> for Attempt {
-    fn from(failure: Failure) -> Self {
-        Self::Trouble(failure.into())
-    }
-}
-
-fn refused(address: &Address, what: &str) -> Attempt {
-    Failure::Refused(format!("{} does not give the body: {what}", address.origin())).into()
-}
-
-/// Where a redirect leads. Who asked by https is not led away from it.
-fn follow(from: &Address, headers: &HeaderMap) -> Result<Address, Attempt> {
-    let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
-    let to = location.ok_or_else(|| refused(from, "a redirect to nowhere"))?;
-    let to = from.join(to).map_err(|_| refused(from, "a redirect to what is no URL of http or https"))?;
-    if from.is_https && !to.is_https {
-        return Err(refused(from, "a redirect from https to http"));
-    }
-    Ok(to)
-}
-
-/// What people should look at.
-fn meaning(status: u16) -> &'static str {
-    match status {
-        401 => "which is how a missing or unknown token is answered; check cofferdam.dev/body-token-secret",
-        403 => "so this pod may not have it; check its token, and that the URL has not expired",
-        404 | 410 => "so it is not there (any more); a body of single use belongs to the first pod that asked for it",
-        _ => "which is neither the body nor a failure that passes",
-    }
-}
-
-/// The pause after so many failures in a row: half of it is chance, so that sessions do not come back all at once.
-fn pause(failures: u32) -> Duration {
-    let whole = FIRST_PAUSE.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST_PAUSE);
-    whole.mul_f64(0.5 + fastrand::f64() / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_to_a_limit() {
-        for (failures, most) in [(1, 100), (2, 200), (4, 800), (7, 5_000), (u32::MAX, 5_000)] {
-            let pause = pause(failures);
-            let most = Duration::from_millis(most);
-            assert!(most / 2 <= pause && pause <= most, "{failures}: {pause:?}");
-        }
-    }
-
-    #[test]
-    fn one_step_takes_a_part_of_the_time() {
-        assert_eq!(Deadline::after(Duration::from_secs(90)).patience(), Duration::from_secs(15));
-        assert_eq!(Deadline::after(Duration::from_secs(6)).patience(), Duration::from_secs(1));
-        assert_eq!(Deadline::after(Duration::MAX).patience(), Duration::from_secs(15));
-    }
-
-    #[test]
-    fn a_redirect_leads_on_but_not_away_from_https() {
-        let from = Address::parse("https://a.example/b").unwrap();
-        let to = |location: &'static str| {
-            let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_static(location))]);
-            follow(&from, &headers).ok().map(|to| to.origin())
-        };
-        assert_eq!(to("https://c.example/").as_deref(), Some("https://c.example"));
-        assert_eq!(to("http://a.example/"), None);
-        assert_eq!(to("file:///etc/passwd"), None);
-        assert!(follow(&from, &HeaderMap::new()).is_err());
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use crate::archive::Tar;
-use crate::server::{Server, sha256};
+use crate::server::{Answer, Server, sha256};
 
 /// A pod's volume and the files beside it.
 #[derive(Debug)]
@@ -123,6 +123,6 @@ pub(crate) fn noise(seed: u64) -> String {
 /// A body, and a server that has it.
 pub(crate) fn served() -> (Vec<u8>, Server) {
     let body = body();
-    let server = Server::start(vec![crate::server::Answer::whole(&body)]);
+    let server = Server::start(vec![Answer::whole(&body)]);
     (body, server)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use crate::fetch::{Pod, body, names, served};
-use crate::server::{Server, nobody, sha256};
+use crate::server::{Answer, End, Server, nobody, sha256};
 
 #[test]
 fn a_body_is_placed_with_a_marker_that_holds_its_digest() {
@@ -115,7 +115,7 @@ fn a_directory_that_is_missing_is_made_and_one_that_cannot_be_ends_with_15() {
     let url = format!("--url={}", server.url("/body"));
     let ended = pod.run(&[&url, &format!("--sha256={}", sha256(&body)), &format!("--into={file}/app")]);
     ended.failed(15, "cannot open the directory of --into");
-    let full = Server::start(vec![crate::server::Answer::whole(&body)]);
+    let full = Server::start(vec![Answer::whole(&body)]);
     let ended = pod.run(&[&format!("--url={}", full.url("/")), &format!("--sha256={}", sha256(&body)), "--into=/proc"]);
     assert_eq!((ended.code, full.asked().len()), (15, 0), "{}", ended.reason);
 }
@@ -136,4 +136,27 @@ fn what_cannot_be_written_ends_with_15() {
     assert_eq!(output.status.code(), Some(15), "{log}");
     assert!(log.contains("cannot write a file"), "{log}");
     assert_eq!(pod.names(), [""; 0]);
+}
+
+#[test]
+fn a_run_that_is_stopped_ends_at_once_and_the_next_one_has_no_trouble_with_it() {
+    let body = body();
+    let server = Server::start(vec![Answer::begun(&body, 3000, End::Never), Answer::whole(&body)]);
+    let pod = Pod::new();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_cofferdam-fetch"))
+        .args([format!("--url={}", server.url("/")), format!("--sha256={}", sha256(&body))])
+        .args([format!("--into={}", pod.app().display()), "--deadline=10m".to_owned()])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !pod.app().join(".cofferdam-incoming/main.py").exists() {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(pod.names(), [".cofferdam-incoming"]);
+    pod.fetch(&server.url("/"), &body).well();
+    assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
 }
