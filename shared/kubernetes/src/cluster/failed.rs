@@ -243,7 +243,8 @@ mod tests {
             ),
             (409, "Conflict", "admission webhook \"w\" denied the request: not now", Class::Admission),
             (404, "NotFound", "admission webhook \"w\" denied the request without explanation", Class::Admission),
-            // The pod says so, and not a plugin.
+            // The pod says so, and nobody else.
+            (422, "Invalid", "Pod \"p\" is invalid: spec.x: \"a\" denied the request", Class::Invalid),
             (
                 403,
                 "Forbidden",
