@@ -7,10 +7,12 @@
 //!
 //! * [`record`], [`pod`]: its Secret and its pod, from what was asked for;
 //! * [`state`], [`story`]: how far it is, by its pod; and what of that is to be told now;
+//! * [`informer`]: what is seen of it in the cluster;
 //! * [`hub`], [`ring`]: what was told, for whoever listens and for whoever comes back;
 //! * [`retention`]: how many sessions are kept, and for how long.
 
 pub mod hub;
+pub mod informer;
 pub mod pod;
 pub mod record;
 pub mod retention;
