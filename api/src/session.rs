@@ -7,15 +7,23 @@
 //!
 //! * [`record`], [`pod`]: its Secret and its pod, from what was asked for;
 //! * [`state`], [`story`]: how far it is, by its pod; and what of that is to be told now;
-//! * [`informer`]: what is seen of it in the cluster;
+//! * [`start`], [`stop`], [`sweep`]: what is done in the cluster, by [`marks`] on its [`secret`] too; [`informer`]: what is seen
+//!   of it there;
 //! * [`hub`], [`ring`]: what was told, for whoever listens and for whoever comes back;
 //! * [`retention`]: how many sessions are kept, and for how long.
 
 pub mod hub;
 pub mod informer;
+pub mod marks;
 pub mod pod;
 pub mod record;
 pub mod retention;
 pub mod ring;
+pub mod secret;
+pub mod start;
 pub mod state;
+pub mod stop;
 pub mod story;
+pub mod sweep;
+#[cfg(test)]
+mod testing;
