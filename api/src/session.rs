@@ -8,7 +8,7 @@
 //! * [`record`], [`pod`]: its Secret and its pod, from what was asked for;
 //! * [`state`], [`story`]: how far it is, by its pod; and what of that is to be told now;
 //! * [`start`], [`stop`], [`sweep`]: what is done in the cluster, by [`marks`] on its [`secret`] too; [`informer`]: what is seen
-//!   of it there;
+//!   of it there; [`terminal`]: its program's;
 //! * [`hub`], [`ring`]: what was told, for whoever listens and for whoever comes back;
 //! * [`retention`]: how many sessions are kept, and for how long.
 
@@ -25,5 +25,6 @@ pub mod state;
 pub mod stop;
 pub mod story;
 pub mod sweep;
+pub mod terminal;
 #[cfg(test)]
 mod testing;

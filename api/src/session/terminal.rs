@@ -1,0 +1,142 @@
+//! The terminal of a session's program: what it writes and what it is sent.
+//!
+//! What is written before anybody is attached is in the log alone, and so is what a program wrote that ended before (defect
+//! D04). So the log is read first whenever one attaches, and a last time when the program has ended.
+
+use std::time::Duration;
+
+use cofferdam_kubernetes::{Backoff, Failed};
+use cofferdam_model::session::SessionId;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::hub::Stream;
+use super::pod::pod_name;
+use crate::cluster::{Home, tell};
+use crate::wire::{Io, TerminalInput};
+
+mod attach;
+mod log;
+mod shown;
+
+use shown::Shown;
+
+/// Between attempts to attach.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// That it fails is told with this attempt.
+const TOLD: u32 = 3;
+
+/// A program whose terminal was closed has ended, and its pod says so after so long at the latest.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How often the log of a program that has ended is asked for, where that may help.
+const ATTEMPTS: u32 = 5;
+
+/// How far the program is, as its pod says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// It has not begun.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It has ended.
+    Ended,
+}
+
+/// Gives `output` all that the program writes, once and in its order as far as that can be known, and the program all of
+/// `input`. Ends when the program has ended and all of it was given, or when nobody tells any more how far it is.
+///
+/// An API server that cannot be reached keeps it from nothing but the terminal: a line there says so, and it goes on.
+pub async fn run(
+    home: &Home,
+    id: &SessionId,
+    io: Io,
+    mut program: watch::Receiver<Program>,
+    mut input: mpsc::Receiver<TerminalInput>,
+    mut output: impl FnMut(Stream, &[u8]),
+) {
+    let (pod, mut shown) = (pod_name(id), Shown::default());
+    let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
+    loop {
+        match program.wait_for(|program| *program != Program::Waiting).await.map(|program| *program) {
+            Ok(Program::Ended) => break,
+            Ok(_) => {}
+            Err(_) => return,
+        }
+        let begun = Instant::now();
+        let failed = attached(home, &pod, io, &mut shown, &mut input, &mut output).await.err();
+        if begun.elapsed() > LONGEST_PAUSE {
+            failures.over();
+        }
+        let pause = if failed.is_some() { failures.failed() } else { FAREWELL };
+        match timeout(pause, program.wait_for(|program| *program == Program::Ended)).await.map(|ended| ended.is_ok()) {
+            Ok(true) => break,
+            Ok(false) => return,
+            Err(_) => {}
+        }
+        let Some(failed) = failed else { continue };
+        // Once, and not at once: a program that ends cannot be attached to before its pod says so.
+        if failures.failures() == TOLD {
+            let line = format!("\r\n[attach: {}]\r\n", tell("attaching to a session's terminal", &failed));
+            output(stream(io), line.as_bytes());
+        }
+        // Whole lines can be read all the same; whether they can is told with the next attempt.
+        let _ = log::read(home, &pod, &mut shown, |bytes| output(stream(io), bytes)).await;
+    }
+    finish(home, &pod, io, &mut shown, &mut output).await;
+}
+
+/// Attaches, gives what was written before, and goes on until the terminal is closed.
+async fn attached(
+    home: &Home,
+    pod: &str,
+    io: Io,
+    shown: &mut Shown,
+    input: &mut mpsc::Receiver<TerminalInput>,
+    output: &mut impl FnMut(Stream, &[u8]),
+) -> Result<(), Failed> {
+    // First this, so that nothing is written between the two: what is in both is told by what it is.
+    let mut terminal = attach::attach(home, pod, io).await?;
+    log::read(home, pod, shown, |bytes| output(stream(io), bytes)).await?;
+    let (early, ended) = terminal.early()?;
+    let is_seen = shown.overlap(&early);
+    let new = &early[is_seen..];
+    if !new.is_empty() {
+        shown.add(new);
+        output(stream(io), new);
+    }
+    if ended {
+        return Ok(());
+    }
+    terminal
+        .pump(input, |stream, bytes| {
+            shown.add(bytes);
+            output(stream, bytes);
+        })
+        .await
+}
+
+/// What the program wrote last, where nobody has seen it.
+async fn finish(home: &Home, pod: &str, io: Io, shown: &mut Shown, output: &mut impl FnMut(Stream, &[u8])) {
+    let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
+    loop {
+        match log::read(home, pod, shown, |bytes| output(stream(io), bytes)).await {
+            Err(failed) if failed.class.passes() && failures.failures() < ATTEMPTS => sleep(failures.failed()).await,
+            // A pod that is gone has no log any more; nothing can be done about that.
+            Err(failed) => {
+                return tracing::info!(pod, error = %failed, "the log of a session that has ended cannot be read");
+            }
+            Ok(()) => return,
+        }
+    }
+}
+
+/// What the log's bytes are taken for: it does not tell one from the other.
+fn stream(io: Io) -> Stream {
+    match io {
+        Io::Tty => Stream::Tty,
+        Io::Streams => Stream::Stdout,
+    }
+}

@@ -1,0 +1,222 @@
+//! A program's terminal, over a WebSocket of the API server (Kubernetes: `v5.channel.k8s.io`, and `v4`).
+//!
+//! What is sent and what comes go their own ways: a program that writes and reads nothing must not keep what it writes from
+//! being read.
+
+use std::future::pending;
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use cofferdam_kubernetes::{Class, Failed, json};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use hyper_util::rt::TokioIo;
+use kube::core::Request;
+use kube::core::subresource::AttachParams;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{interval, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::cluster::Home;
+use crate::session::hub::Stream;
+use crate::session::pod::CONTAINER;
+use crate::wire::{Io, TerminalInput, TerminalSize};
+
+/// The first byte of a message says what it belongs to.
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const STATUS: u8 = 3;
+const RESIZE: u8 = 4;
+
+/// An attempt to attach may take so long.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What lies between closes connections that are silent for longer.
+const PING: Duration = Duration::from_secs(30);
+
+/// So much of what came before the log was read is compared with it.
+const MOST_EARLY: usize = 64 * 1024;
+
+/// A terminal that somebody is attached to.
+pub(super) struct Terminal {
+    socket: WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>,
+    io: Io,
+}
+
+/// What a message means.
+#[derive(Debug, PartialEq, Eq)]
+enum Came<'a> {
+    Output(Stream, &'a [u8]),
+    /// The program has ended, or could not be attached to.
+    End(Result<(), String>),
+    Nothing,
+}
+
+/// Attaches to the session's program.
+pub(super) async fn attach(home: &Home, pod: &str, io: Io) -> Result<Terminal, Failed> {
+    let is_tty = io == Io::Tty;
+    let params = AttachParams {
+        container: Some(CONTAINER.to_owned()),
+        stdin: true,
+        stdout: true,
+        // A terminal has one stream, and asking for another is refused.
+        stderr: !is_tty,
+        tty: is_tty,
+        ..AttachParams::default()
+    };
+    let request = Request::new(home.pods_path()).attach(pod, &params).map_err(kube::Error::BuildRequest);
+    let client = home.cluster.client();
+    let connected = timeout(PATIENCE, async { client.connect(request?).await }).await;
+    let failed = match connected {
+        Ok(Ok(connection)) => return Ok(Terminal { socket: connection.into_stream(), io }),
+        Ok(Err(error)) => Failed::from(&error),
+        Err(_) => Failed::timed_out(),
+    };
+    home.cluster.note(failed.class);
+    Err(failed)
+}
+
+impl Terminal {
+    /// What has come by now, and whether that was all.
+    pub(super) fn early(&mut self) -> Result<(Vec<u8>, bool), Failed> {
+        let mut early = Vec::new();
+        while early.len() < MOST_EARLY {
+            let Some(next) = self.socket.next().now_or_never() else { break };
+            let Some(message) = next else { return Ok((early, true)) };
+            let message = message.map_err(|error| broken(&error))?;
+            match came(&message, self.io) {
+                Came::Output(_, bytes) => early.extend_from_slice(bytes),
+                Came::End(end) => return end.map(|()| (early, true)).map_err(|message| refused(&message)),
+                Came::Nothing => {}
+            }
+        }
+        Ok((early, false))
+    }
+
+    /// Sends all of `input`, and gives `output` what comes, until the terminal is closed.
+    pub(super) async fn pump(
+        self,
+        input: &mut mpsc::Receiver<TerminalInput>,
+        mut output: impl FnMut(Stream, &[u8]),
+    ) -> Result<(), Failed> {
+        let io = self.io;
+        let (mut sending, mut coming) = self.socket.split();
+        let mut pings = interval(PING);
+        let send = async {
+            loop {
+                let message = tokio::select! {
+                    next = next(input) => Message::Binary(sent(&next)),
+                    _ = pings.tick() => Message::Ping(Bytes::new()),
+                };
+                if let Err(error) = sending.send(message).await {
+                    return Err(broken(&error));
+                }
+            }
+        };
+        let receive = async {
+            while let Some(message) = coming.next().await {
+                let message = message.map_err(|error| broken(&error))?;
+                match came(&message, io) {
+                    Came::Output(stream, bytes) => output(stream, bytes),
+                    Came::End(end) => return end.map_err(|message| refused(&message)),
+                    Came::Nothing => {}
+                }
+            }
+            Ok(())
+        };
+        tokio::select! {
+            done = receive => done,
+            failed = send => failed,
+        }
+    }
+}
+
+/// What is sent next; never, where nobody sends any more: the program may go on without.
+async fn next(input: &mut mpsc::Receiver<TerminalInput>) -> TerminalInput {
+    match input.recv().await {
+        Some(next) => next,
+        None => pending().await,
+    }
+}
+
+/// A message of the program's.
+fn came(message: &Message, io: Io) -> Came<'_> {
+    let Message::Binary(bytes) = message else { return Came::Nothing };
+    match bytes.split_first() {
+        Some((_, [])) | None => Came::Nothing,
+        Some((&STDOUT, bytes)) if io == Io::Tty => Came::Output(Stream::Tty, bytes),
+        Some((&STDOUT, bytes)) => Came::Output(Stream::Stdout, bytes),
+        Some((&STDERR, bytes)) => Came::Output(Stream::Stderr, bytes),
+        Some((&STATUS, bytes)) => {
+            let status: Value = serde_json::from_slice(bytes).unwrap_or_default();
+            let is_good = status["status"] == "Success";
+            Came::End(if is_good { Ok(()) } else { Err(json::text(&status["message"]).to_owned()) })
+        }
+        Some(_) => Came::Nothing,
+    }
+}
+
+/// The message that carries something to the program.
+fn sent(input: &TerminalInput) -> Bytes {
+    match input {
+        TerminalInput::Bytes(bytes) => {
+            let mut message = BytesMut::with_capacity(1 + bytes.len());
+            message.put_u8(STDIN);
+            message.put_slice(bytes);
+            message.freeze()
+        }
+        TerminalInput::Size(TerminalSize { columns, rows }) => {
+            let size = serde_json::json!({"Width": columns, "Height": rows}).to_string();
+            let mut message = BytesMut::with_capacity(1 + size.len());
+            message.put_u8(RESIZE);
+            message.put_slice(size.as_bytes());
+            message.freeze()
+        }
+    }
+}
+
+fn broken(error: &tokio_tungstenite::tungstenite::Error) -> Failed {
+    Failed { class: Class::Unreachable, detail: format!("the terminal broke off: {error}") }
+}
+
+fn refused(message: &str) -> Failed {
+    Failed { class: Class::Other, detail: format!("the terminal ended: {message}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pty_01_a_message_says_what_it_belongs_to() {
+        let message = |bytes: &[u8]| Message::Binary(Bytes::copy_from_slice(bytes));
+        for (bytes, io, expected) in [
+            (&b"\x01hi"[..], Io::Tty, Came::Output(Stream::Tty, b"hi")),
+            (b"\x01hi", Io::Streams, Came::Output(Stream::Stdout, b"hi")),
+            (b"\x02hi", Io::Streams, Came::Output(Stream::Stderr, b"hi")),
+            // As each stream begins.
+            (b"\x01", Io::Tty, Came::Nothing),
+            (b"", Io::Tty, Came::Nothing),
+            (b"\x03{\"status\":\"Success\"}", Io::Tty, Came::End(Ok(()))),
+            (b"\x03{\"status\":\"Failure\",\"message\":\"gone\"}", Io::Tty, Came::End(Err("gone".to_owned()))),
+            (b"\x03no JSON", Io::Tty, Came::End(Err(String::new()))),
+            (b"\xff\x01", Io::Tty, Came::Nothing),
+        ] {
+            assert_eq!(came(&message(bytes), io), expected, "{bytes:?}");
+        }
+        assert_eq!(came(&Message::text("\u{1}hi"), Io::Tty), Came::Nothing);
+    }
+
+    #[test]
+    fn pty_03_what_is_typed_and_the_size_go_their_own_channels() {
+        assert_eq!(&sent(&TerminalInput::Bytes(Bytes::from_static(b"\x04")))[..], b"\x00\x04");
+        let resize = sent(&TerminalInput::Size(TerminalSize { columns: 80, rows: 24 }));
+        let (channel, size) = resize.split_first().unwrap();
+        assert_eq!(
+            (*channel, serde_json::from_slice::<Value>(size).unwrap()),
+            (4, serde_json::json!({"Width": 80, "Height": 24}))
+        );
+    }
+}
