@@ -16,7 +16,8 @@ pub(crate) const OFFICIAL: &str = "library/";
 ///
 /// `sha256:…` without a name stays as it is: a runtime takes it for the id of an image that happens to be on the node,
 /// whatever its name and registry, so it must not pass for a name of the default registry.
-pub(crate) fn in_full(reference: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn in_full(reference: &str) -> Cow<'_, str> {
     if is_id(reference) {
         return Cow::Borrowed(reference);
     }
@@ -31,7 +32,8 @@ pub(crate) fn in_full(reference: &str) -> Cow<'_, str> {
 }
 
 /// Whether the reference, or a pattern of references, says something about tag or digest.
-pub(crate) fn has_version(reference: &str) -> bool {
+#[must_use]
+pub fn has_version(reference: &str) -> bool {
     reference.rsplit('/').next().is_some_and(|last| last.contains([':', '@']))
 }
 

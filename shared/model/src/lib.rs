@@ -14,6 +14,7 @@
 
 pub mod endpoints;
 pub mod host;
+pub mod image;
 pub mod keys;
 pub mod policy;
 pub mod ports;
@@ -26,7 +27,6 @@ mod audit;
 mod change;
 mod glob;
 mod harden;
-mod image;
 mod names;
 mod pod;
 mod record;

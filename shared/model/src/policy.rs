@@ -40,7 +40,7 @@ pub use routing::{
     ParentGateway, ProbeAddress, ProbeHost, ProbeRouting, ProofMode, PublicUrl, Routing, RoutingMode, Scheme,
 };
 pub use schema::schema;
-pub(crate) use suggest::did_you_mean;
+pub use suggest::did_you_mean;
 
 /// The policy that ships in the manifests.
 const BUILT_IN: &str = include_str!("../../../manifests/base/policy.yaml");

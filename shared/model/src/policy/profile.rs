@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kubernetes::RESTRICTED_VOLUME_TYPES;
-use crate::quantity::Quantity;
+use crate::{glob::matches, quantity::Quantity};
 
 /// What stands for the entry's path in a profile's command.
 pub(crate) const ENTRY: &str = "$(ENTRY)";
@@ -71,6 +71,14 @@ pub struct Allow {
     pub users: Vec<String>,
     /// Groups.
     pub groups: Vec<String>,
+}
+
+impl Allow {
+    /// Whether pods of that namespace may use the profile, as far as the namespace decides.
+    #[must_use]
+    pub fn admits_namespace(&self, namespace: &str) -> bool {
+        self.namespaces.is_empty() || self.namespaces.iter().any(|pattern| matches(pattern, namespace))
+    }
 }
 
 /// Which images may run, and how they are pulled.

@@ -1,7 +1,7 @@
 //! "Did you mean": the known word nearest to one that is not known.
 
 /// A hint about a word that is not known: the known one that was probably meant, or else what `otherwise` says.
-pub(crate) fn did_you_mean<'w>(
+pub fn did_you_mean<'w>(
     word: &str,
     known: impl IntoIterator<Item = &'w str>,
     otherwise: impl FnOnce() -> String,

@@ -3,7 +3,6 @@
 
 use super::{Refuse, Rule, Stated, owner::is_made_by_controller};
 use crate::{
-    glob::matches,
     keys,
     pod::{Draft, Path},
     rules::Context,
@@ -24,7 +23,7 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
     let allow = &context.profile.allow;
     let field = Path::label(keys::PROFILE);
     let name = context.profile_name;
-    if !allow.namespaces.is_empty() && !allow.namespaces.iter().any(|glob| matches(glob, context.namespace)) {
+    if !allow.admits_namespace(context.namespace) {
         pod.refuse(&field, format!("profile `{name}` may not be used in this namespace; use another profile"));
     }
     if allow.users.is_empty() && allow.groups.is_empty() {
