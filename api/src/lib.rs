@@ -5,6 +5,8 @@
 //! * [`wire`]: what clients send and get;
 //! * [`cluster`]: the API server, as clients get to know of it;
 //! * [`session`]: one session, from a request to events;
+//! * [`catalogue`], [`apps`], [`terms`], [`capabilities`]: what they may ask for, and how they learn of it;
+//! * [`quota`]: what all sessions may use together;
 //! * [`http`]: the port that clients use, and [`routes`]: what each route does;
 //! * [`metrics`]: what is counted; `args` and `config`: what was typed, and what it means; `serve`: the life of the API.
 
@@ -17,14 +19,19 @@ use cofferdam_runtime::errors::with_causes;
 use cofferdam_runtime::stop::Stop;
 use cofferdam_runtime::{logs, panics};
 
+pub mod apps;
 mod args;
+pub mod capabilities;
+pub mod catalogue;
 pub mod cluster;
 mod config;
 pub mod http;
 pub mod metrics;
+pub mod quota;
 pub mod routes;
 mod serve;
 pub mod session;
+pub mod terms;
 pub mod wire;
 
 /// Bad usage or configuration, as BSD's `sysexits` numbers it.
