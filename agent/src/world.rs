@@ -52,6 +52,8 @@ struct State {
     route_version: Option<Arc<str>>,
     /// Whether the node is not Ready; until it was seen, it is taken for Ready.
     is_node_lost: bool,
+    /// How often it came to be so.
+    outages: u64,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,8 @@ pub(crate) struct Snapshot {
     pub wake: Arc<Notify>,
     /// Whether the node is lost, so that the elected agent speaks for its sessions.
     pub is_node_lost: bool,
+    /// How often it was, this time included.
+    pub outages: u64,
 }
 
 impl World {
@@ -108,7 +112,7 @@ impl World {
         // Read outside of the lock: it takes longer than copying.
         let kept: Vec<_> = kept.into_iter().flatten().map(|(name, kept)| (name.clone(), kept.clone())).collect();
         let is_protected = state.protected.contains(&session.namespace);
-        let (unreadable, is_node_lost) = (state.unreadable.clone(), state.is_node_lost);
+        let (unreadable, is_node_lost, outages) = (state.unreadable.clone(), state.is_node_lost, state.outages);
         let (are_routes_known, route_version) = (*self.are_routes_known.borrow(), state.route_version.clone());
         drop(state);
         let live = kept.into_iter().map(|((kind, name), kept)| kept.live(kind, name)).collect();
@@ -122,6 +126,7 @@ impl World {
             route_version,
             wake,
             is_node_lost,
+            outages,
         })
     }
 
@@ -311,6 +316,7 @@ impl World {
     pub(crate) fn node_lost(&self, is_lost: bool) {
         let mut state = self.state();
         if std::mem::replace(&mut state.is_node_lost, is_lost) != is_lost {
+            state.outages += u64::from(is_lost);
             state.wake_everyone();
         }
     }

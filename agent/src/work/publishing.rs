@@ -52,17 +52,29 @@ pub(super) struct Publisher {
     written: HashMap<Slot, Written>,
     wish: wish::Wish,
     hindrance: Option<Hindrance>,
+    /// The object that was last told to have failed.
+    failed: Option<Slot>,
     /// What was refused, or had no effect, and would again: each is left alone for a while, whatever wakes us.
     resting: HashMap<Slot, Rest>,
     /// Who has our id, and how often that was found out.
     holder: Option<Holder>,
     waits: Backoff,
+    /// Whether a Service of the session's name that is not its own was there when it was last asked for.
+    is_name_taken: bool,
+    /// How often the node was lost.
+    outages: u64,
     /// What was deleted: the watch may be behind.
     deleted: HashSet<String>,
     is_published: bool,
-    /// Whether this agent has made the Service, and has told so, which it does once all the rest is there too.
-    has_claimed: bool,
-    was_told: bool,
+    claimed: Claimed,
+}
+
+/// Whether this agent has made the Service, and has told so, which it does once all the rest is there too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claimed {
+    No,
+    Untold,
+    Told,
 }
 
 /// What is to be done about the objects of a session now.
@@ -150,13 +162,15 @@ impl Default for Publisher {
             written: HashMap::new(),
             wish: wish::Wish::default(),
             hindrance: None,
+            failed: None,
             resting: HashMap::new(),
             holder: None,
             waits: Backoff::new(SHORTEST_WAIT, LONGEST_WAIT),
+            is_name_taken: false,
+            outages: 0,
             deleted: HashSet::new(),
             is_published: false,
-            has_claimed: false,
-            was_told: false,
+            claimed: Claimed::No,
         }
     }
 }
@@ -194,13 +208,15 @@ impl Publisher {
             self.hindrance = Some(Hindrance::WaitingForNetworkPolicy);
             return (None, None);
         }
+        if std::mem::replace(&mut self.outages, snapshot.outages) != snapshot.outages {
+            // To put back what the elected agent took out of service is no correction.
+            self.written.retain(|(kind, _), _| *kind != Kind::EndpointSlice);
+        }
         let mut judged = Cow::from(&snapshot.live);
         if ground.layer.is_err() {
             judged = without_layer(session, ports, &judged).into();
         }
         if snapshot.is_node_lost {
-            // What the elected agent takes out of service, nobody undoes: to put it back is no correction.
-            self.written.retain(|(kind, _), _| *kind != Kind::EndpointSlice);
             let (less, rest) = while_lost(session, &wanted, &judged);
             (wanted, judged) = (less, rest.into());
         }
@@ -227,9 +243,12 @@ impl Publisher {
             Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
             Attempt::Hindered(..) | Attempt::Taken(_) | Attempt::Failed(..) => false,
         };
-        if attempt == Attempt::Done && self.is_published {
-            stages.published(&crew.metrics);
-            self.tell(crew, session, &wanted);
+        if attempt == Attempt::Done {
+            self.resting.clear();
+            if self.is_published {
+                stages.published(&crew.metrics);
+                self.tell(crew, session, &wanted);
+            }
         }
         self.conclude(session, attempt);
         (None, next)
@@ -253,8 +272,9 @@ impl Publisher {
         match attempt {
             Attempt::Done => self.hindrance = None,
             Attempt::Resting(_) => {}
-            Attempt::Hindered(hindrance, _) => self.hindrance = Some(hindrance),
+            Attempt::Hindered(hindrance, _) => (self.hindrance, self.failed) = (Some(hindrance), None),
             Attempt::Taken(holder) => {
+                self.failed = None;
                 self.hindrance = Some(Hindrance::HostTaken { pod: holder.name.clone() });
                 self.holder = Some(holder);
             }
@@ -265,7 +285,8 @@ impl Publisher {
     /// Tells once that all is there, if this agent has made it.
     fn tell(&mut self, crew: &Crew, session: &Session, wanted: &[Wanted]) {
         let service = wanted.iter().find(|wanted| wanted.kind == Kind::Service);
-        if let Some(service) = service.filter(|_| self.has_claimed && !std::mem::replace(&mut self.was_told, true)) {
+        if let Some(service) = service.filter(|_| self.claimed == Claimed::Untold) {
+            self.claimed = Claimed::Told;
             let routes = wanted.iter().filter(|wanted| wanted.kind.is_route()).count();
             let s = if routes == 1 { "" } else { "s" };
             let note = format!("Service {} is made, with its endpoints and {routes} route{s}", service.name);
@@ -314,6 +335,7 @@ impl Publisher {
         }
         self.hindrance =
             Some(Hindrance::PublishFailed(format!("{}: {}", named(slot), refusal::sentence(failed.class))));
+        self.failed = Some(slot.clone());
     }
 
     /// Whether every TCP port has a proof: the one of its route, or a new one.

@@ -37,6 +37,8 @@ struct State {
     /// By plural and name: all are of one namespace.
     objects: BTreeMap<(String, String), Value>,
     asked: Vec<String>,
+    /// How often Services were read.
+    reads: usize,
     /// Writes that are forbidden, as [`Api::asked`] tells them.
     refused: BTreeSet<String>,
     /// Writes that are taken and never answered.
@@ -61,6 +63,11 @@ impl Api {
     /// What was written since this was asked last, but for Events: `VERB plural/name`.
     pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.state().asked)
+    }
+
+    /// How often Services were read until now.
+    pub(super) fn reads(&self) -> usize {
+        self.state().reads
     }
 
     /// Waits until all of these were written; longer than a minute none would take.
@@ -140,6 +147,7 @@ impl Api {
             route_version: None,
             wake: Arc::new(Notify::new()),
             is_node_lost: false,
+            outages: 0,
         }
     }
 
@@ -183,6 +191,7 @@ impl State {
     fn do_it(&mut self, method: &Method, key: (String, String), body: Value) -> Response<Body> {
         let there = self.objects.get(&key).cloned();
         if method == Method::GET {
+            self.reads += usize::from(key.0 == "services");
             return there.map_or_else(|| failure(404, "NotFound"), |object| answer(&object));
         }
         if key.0 == "events" {

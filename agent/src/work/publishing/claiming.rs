@@ -22,26 +22,34 @@ const LEAVING: Duration = Duration::from_secs(4);
 /// Who is in the way, where that is not known.
 const ANOTHER: &str = "another pod";
 
-/// Makes the Service, taking it over from who has no use for it any more. Where it was there when it was last asked for, it is
-/// read first: a ResourceQuota counts also what is made in vain, and for minutes.
+/// Makes the Service, taking it over from who has no use for it any more. Where the name `is_taken`, as far as was found last,
+/// what has it is read first: a ResourceQuota counts also what is made in vain, and for minutes.
 ///
 /// # Errors
 /// What is in the way.
-pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted, was_there: bool) -> Result<Value, Attempt> {
+pub(super) async fn take(
+    crew: &Crew,
+    session: &Session,
+    service: &Wanted,
+    is_taken: &mut bool,
+) -> Result<Value, Attempt> {
     let services = resource(Kind::Service, "v1");
     let failed = |failed| Attempt::Failed(slot(service), failed);
-    // Twice: once more after the one in the way was deleted.
-    for is_read_first in [was_there, false] {
-        if !is_read_first {
+    // Made twice: once more after the one in the way was deleted.
+    for is_made in std::iter::repeat_n(false, usize::from(*is_taken)).chain([true, true]) {
+        if is_made {
             match crew.cluster.create(&services, &session.namespace, &service.object).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if error.class == Class::AlreadyExists => {}
+                Err(error) if error.class == Class::AlreadyExists => *is_taken = true,
                 Err(error) => return Err(failed(error)),
             }
         }
         let there = match crew.cluster.get(&services, Some(&session.namespace), &service.name).await {
             Ok(there) => there,
-            Err(error) if error.class == Class::NotFound => continue,
+            Err(error) if error.class == Class::NotFound => {
+                *is_taken = false;
+                continue;
+            }
             Err(error) => return Err(failed(error)),
         };
         let whose = claim(&there, &session.uid);
@@ -52,13 +60,16 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted, was_t
             let object = named(&slot(service));
             return Err(in_the_way(Hindrance::Terminating { object, finalizers }, LEAVING));
         }
+        // Made by an agent before this one, or stripped of our labels, or of what says whose it is, so that nobody might delete it:
+        // from now on it is as it ought to be.
+        let is_bare = matches!(whose, Claim::Nobody { .. }) && json::annotation(&there, keys::NODE).is_none();
+        if whose == Claim::Ours || is_bare {
+            let answer = crew.cluster.apply(&services, &session.namespace, &service.name, &service.object).await;
+            *is_taken = answer.is_err();
+            return answer.map_err(failed);
+        }
         let uid = match whose {
-            // Made by an agent before this one, or stripped of our labels: from now on it is as it ought to be.
-            Claim::Ours => {
-                let applied = crew.cluster.apply(&services, &session.namespace, &service.name, &service.object);
-                return applied.await.map_err(failed);
-            }
-            Claim::Foreign => return Err(in_the_way(Hindrance::NameTaken, FOREIGN)),
+            Claim::Ours | Claim::Foreign => return Err(in_the_way(Hindrance::NameTaken, FOREIGN)),
             // Another node's agent takes its own away when its pod ends, and the elected one what no agent cares for; nobody
             // else may.
             Claim::Nobody { .. } if is_of_another_node(&there, &crew.node) => return Err(another()),
@@ -80,6 +91,7 @@ pub(super) async fn take(crew: &Crew, session: &Session, service: &Wanted, was_t
             }
         };
         crew.cluster.delete(&services, &session.namespace, &service.name, &uid).await.map_err(failed)?;
+        *is_taken = false;
     }
     // Another was quicker.
     Err(another())

@@ -216,7 +216,7 @@ async fn a_name_that_a_stranger_has_is_not_asked_for_each_time_that_somebody_tou
         scene.works(&blind, &ground).await;
         assert_eq!(scene.publisher.hindrance(), Some(Hindrance::NameTaken));
     }
-    assert_eq!(scene.api.asked(), ["POST services/s-2abc"]);
+    assert_eq!((scene.api.asked(), scene.api.reads()), (vec!["POST services/s-2abc".to_owned()], 1));
 }
 
 #[tokio::test]
@@ -315,21 +315,21 @@ async fn that_all_is_made_is_told_when_it_is_and_once() {
     scene.api.refuse("PATCH httproutes/s-2abc-3000");
     for _ in 0..2 {
         scene.works(&scene.api.snapshot(&scene.session), &ground).await;
-        assert!(!scene.publisher.was_told, "a route is missing");
+        assert!(scene.publisher.claimed != Claimed::Told, "a route is missing");
     }
     scene.api.allow("PATCH httproutes/s-2abc-3000");
     scene.publisher.resting.clear();
     for _ in 0..2 {
         scene.works(&scene.api.snapshot(&scene.session), &ground).await;
     }
-    assert!(scene.publisher.was_told);
+    assert!(scene.publisher.claimed == Claimed::Told);
     // Another agent finds it made.
-    (scene.publisher.has_claimed, scene.publisher.was_told) = (false, false);
+    scene.publisher.claimed = Claimed::No;
     scene.api.remove("httproutes/s-2abc-3000");
     for _ in 0..2 {
         scene.works(&scene.api.snapshot(&scene.session), &ground).await;
     }
-    assert!(!scene.publisher.was_told);
+    assert!(scene.publisher.claimed != Claimed::Told);
 }
 
 #[tokio::test]
@@ -429,22 +429,52 @@ async fn an_object_that_fails_for_the_first_time_rests_shortly_however_long_othe
         scene.publisher.noted(slot.clone(), Attempt::Failed(slot.clone(), failed));
         scene.publisher.resting[&slot].until
     };
-    let long = (0..10).map(|_| fails(Kind::Ingress)).last().unwrap();
+    let long = (0..10).map(|_| fails(Kind::Service)).last().unwrap();
     assert!(long > Instant::now() + SHORTEST_PAUSE * 4);
     assert!(fails(Kind::EndpointSlice) <= Instant::now() + SHORTEST_PAUSE);
+    // However long it waits for its turn, it is not forgotten that it failed.
+    for rest in scene.publisher.resting.values_mut() {
+        rest.until = Instant::now().checked_sub(LONGEST_PAUSE * 2).unwrap();
+    }
+    assert!(claims(&mut scene, &[]));
+    assert_eq!(scene.publisher.resting.len(), 2);
+    scene.wanted.clear();
+    claims(&mut scene, &[]);
+    assert!(scene.publisher.resting.is_empty(), "nobody wants them");
+}
+
+#[tokio::test]
+async fn what_is_told_to_have_failed_is_not_once_it_is_there() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    let slot = |kind: Kind| (kind, "s-2abc".to_owned());
+    let failed = Failed { class: Class::Invalid, detail: String::new() };
+    let attempt = scene.publisher.noted(slot(Kind::EndpointSlice), Attempt::Failed(slot(Kind::EndpointSlice), failed));
+    scene.publisher.conclude(&scene.session, attempt);
+    scene.publisher.noted(slot(Kind::Service), Attempt::Done);
+    assert!(scene.publisher.hindrance().is_some());
+    scene.publisher.noted(slot(Kind::EndpointSlice), Attempt::Done);
+    assert_eq!(scene.publisher.hindrance(), None);
+}
+
+#[tokio::test]
+async fn a_claim_that_says_of_nobody_is_taken_and_not_asked_for_in_vain() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    let labels = json!({"app.kubernetes.io/managed-by": "cofferdam-agent"});
+    scene.api.put("services/s-2abc", json!({"metadata": {"uid": "bare", "labels": labels}}));
+    scene.api.refuse("DELETE services/s-2abc");
+    assert_eq!(scene.attempt_with(&[]).await, Attempt::Done);
+    assert!(scene.api.asked().starts_with(&["POST services/s-2abc".to_owned(), "PATCH services/s-2abc".to_owned()]));
 }
 
 #[tokio::test]
 async fn what_the_elected_agent_withdrew_is_put_back_at_once_however_often_a_node_is_lost() {
     let (mut scene, ground) = (Scene::published("53/udp", &Layer::Off).await, Ground::default());
     scene.wanted = objects(&scene.session, &Layer::Off);
-    for times in 0..20 {
+    for times in 1..20 {
         scene.api.edit("endpointslices/s-2abc", |slice| slice["endpoints"] = json!([]));
         let mut snapshot = scene.api.snapshot(&scene.session);
-        snapshot.is_node_lost = true;
-        scene.works(&snapshot, &ground).await;
-        scene.api.asked();
-        snapshot.is_node_lost = false;
+        // It may be back before anybody looks.
+        snapshot.outages = times;
         scene.works(&snapshot, &ground).await;
         assert_eq!(scene.api.asked(), ["PATCH endpointslices/s-2abc"], "after {times} times");
     }

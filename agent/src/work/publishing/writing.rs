@@ -8,7 +8,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
-use super::{Attempt, Due, LONGEST_PAUSE, Publisher, Rest, SHORTEST_PAUSE, Slot, Task, Written, claiming, named, slot};
+use super::{
+    Attempt, Claimed, Due, LONGEST_PAUSE, Publisher, Rest, SHORTEST_PAUSE, Slot, Task, Written, claiming, named, slot,
+};
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live, digest};
 use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, has_claim, plan};
@@ -30,8 +32,11 @@ impl Publisher {
     /// what does not need it.
     pub(super) fn due(&mut self, crew: &Crew, session: &Session, live: &[Live], wanted: &[Wanted]) -> Due {
         let now = Instant::now();
-        // How often it failed is forgotten later than the longest rest ends.
-        self.resting.retain(|_, rest| rest.until + LONGEST_PAUSE > now);
+        let matters = |kind: Kind, name: &str| {
+            wanted.iter().any(|wanted| wanted.kind == kind && wanted.name == name)
+                || live.iter().any(|live| live.kind == kind && live.name == name)
+        };
+        self.resting.retain(|(kind, name), _| matters(*kind, name));
         if self.is_id_free(crew, live) {
             self.resting.retain(|(kind, _), _| *kind != Kind::Service);
         }
@@ -82,13 +87,15 @@ impl Publisher {
         let mut attempt = self.delete(crew, session, &version, plan.deletes).await;
         if let Some(service) = plan.claim {
             let begun = crew.world.moment();
-            let answer = match claiming::take(crew, session, &service, self.was_in_the_way()).await {
+            let answer = match claiming::take(crew, session, &service, &mut self.is_name_taken).await {
                 Ok(answer) => answer,
                 Err(hindered) => return attempt.or(self.noted(slot(&service), hindered)),
             };
             self.wrote(crew, &service, &answer, "create", begun);
-            self.resting.remove(&slot(&service));
-            self.has_claimed = true;
+            self.succeeded(&slot(&service));
+            if self.claimed == Claimed::No {
+                self.claimed = Claimed::Untold;
+            }
             // What was in its way is no more, whatever becomes of the rest.
             self.hindrance = None;
             match flaw(&service, &answer) {
@@ -148,7 +155,7 @@ impl Publisher {
                 match answer {
                     Ok(()) => {
                         crew.metrics.wrote(resource.name, "delete");
-                        self.resting.remove(&slot);
+                        self.succeeded(&slot);
                         self.deleted.insert(delete.uid);
                     }
                     Err(failed) => attempt = attempt.or(self.noted(slot.clone(), Attempt::Failed(slot, failed))),
@@ -156,12 +163,6 @@ impl Publisher {
             }
         }
         attempt
-    }
-
-    /// Whether another's Service had our name when it was last asked for.
-    fn was_in_the_way(&self) -> bool {
-        use Hindrance::{HostTaken, NameTaken, Terminating};
-        matches!(self.hindrance, Some(HostTaken { .. } | NameTaken | Terminating { .. }))
     }
 
     /// Whether an object is not left alone now.
@@ -178,7 +179,7 @@ impl Publisher {
         let now = Instant::now();
         let rest = |until| Rest { until, failures: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE), failing_since: None };
         match &attempt {
-            Attempt::Done => drop(self.resting.remove(&slot)),
+            Attempt::Done => self.succeeded(&slot),
             Attempt::Resting(moment) | Attempt::Hindered(_, moment) => drop(self.resting.insert(slot, rest(*moment))),
             Attempt::Taken(_) => drop(self.resting.insert(slot, rest(now + self.waits.failed()))),
             Attempt::Failed(..) => {
@@ -188,6 +189,14 @@ impl Publisher {
             }
         }
         attempt
+    }
+
+    /// An object is what it ought to be.
+    fn succeeded(&mut self, slot: &Slot) {
+        self.resting.remove(slot);
+        if self.failed.take_if(|failed| failed == slot).is_some() {
+            self.hindrance = None;
+        }
     }
 
     /// Whether an object may be written now.
@@ -269,7 +278,7 @@ async fn make(
     crew.metrics.replaced(resource.name);
     if wanted.kind == Kind::Service {
         // The claim again, and another may be quicker.
-        return claiming::take(crew, session, wanted, false).await;
+        return claiming::take(crew, session, wanted, &mut false).await;
     }
     apply().await.map_err(failed)
 }

@@ -147,4 +147,9 @@ async fn a_route_that_was_taken_has_its_time_again_when_the_layer_says_nothing_o
     for _ in 0..2 {
         assert_eq!(look(&api), (Reason::Pending, true), "and is looked at again when its time is over");
     }
+    let since = teller.waiting_again[&3000];
+    teller.waiting_again.insert(3000, since.checked_sub(Duration::from_mins(1)).unwrap());
+    let (report, _) = teller.look(&api.snapshot(&session), &ground, &Publisher::default(), BTreeMap::new(), &mut tally);
+    let programmed = |condition: &&Condition| condition.type_ == ConditionType::RouteProgrammed;
+    assert_eq!(report.conditions.iter().find(programmed).unwrap().reason, Reason::Unclaimed, "and not for ever");
 }
