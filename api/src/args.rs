@@ -7,9 +7,14 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use cofferdam_runtime::{duration, logs};
 
+use crate::apps::Apps;
+use crate::capabilities::CapabilitiesArgs;
+use crate::catalogue::{Catalogue, CatalogueArgs};
 use crate::config::{Auth, Config, ConfigError};
 use crate::http::origin::{OriginError, Origins};
 use crate::http::tokens::Reloader;
+use crate::routes::Offers;
+use crate::terms::{Terms, TermsArgs};
 
 /// Turns requests of clients into pods, and tells what becomes of them.
 #[derive(Debug, Parser)]
@@ -45,6 +50,22 @@ pub(crate) struct Args {
     /// The origins whose pages may use the service, with commas between them; * for all.
     #[arg(long, value_name = "LIST", env = "COFFERDAM_API_CORS_ORIGINS", default_value = "*", value_parser = origins)]
     pub cors_origins: Origins,
+
+    /// Apps that clients start by name, JSON or YAML. It may hold secrets.
+    #[arg(long, value_name = "FILE", env = "COFFERDAM_API_APPS_FILE")]
+    pub apps_file: Option<PathBuf>,
+
+    /// What the service is called.
+    #[command(flatten)]
+    pub about: CapabilitiesArgs,
+
+    /// Which images may be picked.
+    #[command(flatten)]
+    pub catalogue: CatalogueArgs,
+
+    /// What has to be accepted before.
+    #[command(flatten)]
+    pub terms: TermsArgs,
 
     /// The most connections at the same time. Each stream of events and each terminal is one.
     #[arg(
@@ -95,7 +116,7 @@ pub(crate) enum AuthMode {
 }
 
 impl Args {
-    /// What the flags mean. Reads the tokens.
+    /// What the flags mean. Reads the files that they name.
     pub(crate) fn into_config(self) -> Result<Config, ConfigError> {
         // Without `..`: a flag that nothing uses is a compiler's warning.
         let Self {
@@ -105,6 +126,10 @@ impl Args {
             token_file,
             token_poll_interval,
             cors_origins,
+            apps_file,
+            about,
+            catalogue,
+            terms,
             connections,
             drain_delay,
             drain_timeout,
@@ -122,6 +147,12 @@ impl Args {
             admin_listen,
             auth,
             origins: cors_origins,
+            offers: Offers {
+                about,
+                catalogue: Catalogue::new(&catalogue)?,
+                terms: Terms::load(&terms)?,
+                apps: apps_file.map_or_else(|| Ok(Apps::default()), |path| Apps::load(&path))?,
+            },
             // At most 65,536, which every usize holds.
             connections: usize::try_from(connections).unwrap_or(usize::MAX),
             drain_delay,
@@ -141,7 +172,7 @@ mod tests {
     use super::*;
 
     fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
-        Args::try_parse_from(["cofferdam-api"].iter().chain(flags))
+        Args::try_parse_from(["cofferdam-api", "--default-image=i"].iter().chain(flags))
     }
 
     #[test]

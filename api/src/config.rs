@@ -3,8 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::apps::AppsError;
+use crate::catalogue::CatalogueError;
 use crate::http::origin::Origins;
 use crate::http::tokens::{Reloader, TokensError};
+use crate::routes::Offers;
+use crate::terms::TermsError;
 
 /// Everything the API needs to start.
 pub(crate) struct Config {
@@ -16,6 +20,8 @@ pub(crate) struct Config {
     pub auth: Auth,
     /// Which pages may.
     pub origins: Origins,
+    /// What clients may ask for.
+    pub offers: Offers,
     /// The most connections at the same time.
     pub connections: usize,
     /// From the wish to stop to the closing of the listener.
@@ -46,6 +52,15 @@ pub(crate) enum ConfigError {
     /// Somebody thinks that tokens are asked for.
     #[error("--auth=none asks nobody for a token; leave out --token-file, or write --auth=token")]
     TokenFileForNobody,
+    /// The catalogue of images.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The terms.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    /// The apps.
+    #[error(transparent)]
+    Apps(#[from] AppsError),
     /// The tokens.
     #[error(transparent)]
     Tokens(#[from] TokensError),
@@ -54,13 +69,16 @@ pub(crate) enum ConfigError {
 impl Config {
     /// Logs what is in effect, once. Nothing here is secret.
     pub(crate) fn log(&self) {
-        let Self { listen, admin_listen, auth, origins, connections, drain_delay, drain_timeout } = self;
+        let Self { listen, admin_listen, auth, origins, offers, connections, drain_delay, drain_timeout } = self;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             %listen,
             %admin_listen,
             auth = auth.as_str(),
             ?origins,
+            default_image = offers.catalogue.choices().default_image(),
+            has_terms = offers.terms.is_some(),
+            apps = offers.apps.cards().len(),
             connections,
             ?drain_delay,
             ?drain_timeout,

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_model::session::SessionId;
@@ -52,7 +53,7 @@ pub(crate) enum ServeError {
 /// Serves until `stop` ends it. Sessions go on: what is true of them is in the cluster.
 pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), ServeError> {
     config.log();
-    let Config { listen, admin_listen, auth, origins, connections, drain_delay, drain_timeout } = config;
+    let Config { listen, admin_listen, auth, origins, offers, connections, drain_delay, drain_timeout } = config;
     let registry = Registry::new("cofferdam_api", env!("CARGO_PKG_VERSION"))?;
     let metrics = Metrics::register(registry.registry())?;
     let counts = Counts::register(registry.registry())?;
@@ -72,8 +73,13 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
             access
         }
     };
+    let offers = Arc::new(offers);
+    // Nobody is told of an image before it is known, where the registry answers at all.
+    offers.catalogue.refresh_or_log().await;
+    let its_offers = Arc::clone(&offers);
+    parts.spawn(async move { its_offers.catalogue.keep().await });
     let phases = Phases::default();
-    let shared = Shared { access, origins, metrics, close: phases.close.clone() };
+    let shared = Shared { access, origins, offers, metrics, close: phases.close.clone() };
     // Nothing makes a session yet, so there is none.
     let service = Service::new(shared, |_: &SessionId| None)?;
 

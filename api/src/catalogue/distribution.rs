@@ -95,13 +95,16 @@ async fn token(
     let unable = |problem| SourceError::Login { host: host(uri), problem };
     let realm = bearer.parameters.get("realm").ok_or_else(|| unable("does not say where"))?;
     let scope = format!("repository:{}:pull", source.repository.path);
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    if let Some(service) = bearer.parameters.get("service") {
-        query.append_pair("service", service);
-    }
-    query.append_pair("scope", bearer.parameters.get("scope").unwrap_or(&scope));
+    let query = {
+        // It may not be sent to another thread, and so must not be here while somebody waits.
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if let Some(service) = bearer.parameters.get("service") {
+            query.append_pair("service", service);
+        }
+        query.append_pair("scope", bearer.parameters.get("scope").unwrap_or(&scope)).finish()
+    };
     let separator = if realm.contains('?') { '&' } else { '?' };
-    let at: Uri = format!("{realm}{separator}{}", query.finish()).parse().map_err(|_| unable("names no URL for it"))?;
+    let at: Uri = format!("{realm}{separator}{query}").parse().map_err(|_| unable("names no URL for it"))?;
     if at.authority().is_none() || at.scheme() != Some(&Scheme::HTTPS) && source.scheme != "http" {
         return Err(unable("names a place for it that is not https"));
     }

@@ -16,6 +16,9 @@ use super::validation::Shape;
 /// How many of the largest bodies all requests together may hold at a time, as text and as what it became.
 const LARGEST_AT_ONCE: usize = 2;
 
+/// How much is read on the spot, in bytes. What is larger takes so long that others would wait for it.
+const ON_THE_SPOT: usize = 64 * 1024;
+
 /// The bounds of request bodies; clones share their memory.
 #[derive(Clone, Debug)]
 pub struct Bodies {
@@ -47,7 +50,7 @@ impl Bodies {
     /// When it is no JSON, too large, too slow, or not what `shape` says.
     pub async fn read<T, B>(&self, shape: &Shape, headers: &HeaderMap, body: B) -> Result<Sent<T>, Refusal>
     where
-        T: DeserializeOwned,
+        T: DeserializeOwned + Send + 'static,
         B: Body + Unpin,
     {
         if !is_plain_json(headers) {
@@ -55,7 +58,19 @@ impl Bodies {
         }
         let mut whole = body::read(body, self.max_bytes, self.within, &self.memory).await?;
         whole.share.take(document::most_memory(whole.bytes.len())).map_err(|_| Refusal::overloaded())?;
-        Ok(Sent { value: parse(shape, &whole.bytes)?, share: whole.share })
+        let body::Body { bytes, share } = whole;
+        let value = if bytes.len() <= ON_THE_SPOT {
+            parse(shape, &bytes)?
+        } else {
+            let shape = shape.clone();
+            let parsed = tokio::task::spawn_blocking(move || parse(&shape, &bytes)).await;
+            parsed.unwrap_or_else(|error| match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The process ends.
+                Err(_) => Err(Refusal::overloaded()),
+            })?
+        };
+        Ok(Sent { value, share })
     }
 }
 

@@ -44,7 +44,7 @@ impl<B: Body + Unpin> Call<B> {
     ///
     /// # Errors
     /// As [`Bodies::read`].
-    pub async fn json<T: serde::de::DeserializeOwned>(
+    pub async fn json<T: serde::de::DeserializeOwned + Send + 'static>(
         &mut self,
         bodies: &Bodies,
         shape: &Shape,

@@ -4,11 +4,18 @@
 //! first implementation told it (`statusCode`, `code`, `error`, `message`), and what is wrong with what it asks for as
 //! `error`, a word, and `message`.
 
+use cofferdam_model::text::shown;
 use cofferdam_runtime::http::{BodyError, Reply, reply};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::terms::Terms;
+use crate::wire::{Port, PortProtocol};
+
+/// How much of a client's own word is repeated, in bytes.
+const SHOWN: usize = 100;
 
 /// An answer that is no success. Messages are for people, and quote of the request at most names.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +29,18 @@ pub struct Refusal {
 enum Told {
     Framework(FrameworkError),
     Contract(ContractError),
+    Terms(Box<TermsRequired>),
+}
+
+/// The terms have to be accepted first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TermsRequired {
+    /// `terms_required`.
+    pub error: &'static str,
+    /// What to do, in one sentence.
+    pub message: &'static str,
+    /// What has to be accepted.
+    pub terms: Terms,
 }
 
 /// Something is wrong with a request as such.
@@ -106,6 +125,72 @@ impl Refusal {
         Self::contract(StatusCode::NOT_FOUND, "not_found", message)
     }
 
+    /// The terms have to be accepted first.
+    #[must_use]
+    pub fn terms_required(terms: &Terms) -> Self {
+        let message = "accept the terms, and say so with their version in the header x-telo-accepted-terms";
+        let required = TermsRequired { error: "terms_required", message, terms: terms.clone() };
+        Self { status: StatusCode::PRECONDITION_REQUIRED, told: Told::Terms(Box::new(required)), header: None }
+    }
+
+    /// What is asked for in `config` is not offered.
+    #[must_use]
+    pub fn invalid_config(message: String) -> Self {
+        Self::bad_request("invalid_config", message)
+    }
+
+    /// Sessions that outlive their programs are not offered.
+    #[must_use]
+    pub fn watch_disabled(message: &str) -> Self {
+        Self::bad_request("watch_disabled", message.to_owned())
+    }
+
+    /// Only they have agents.
+    #[must_use]
+    pub fn agent_requires_watch() -> Self {
+        let message = "only a session that outlives its programs has an agent; leave `agent` out";
+        Self::bad_request("agent_requires_watch", message.to_owned())
+    }
+
+    /// An app's name can name no container.
+    #[must_use]
+    pub fn invalid_app_name(name: &str) -> Self {
+        let message = "is no app's name; use at most 63 of a-z, 0-9 and `-` between them";
+        Self::bad_request("invalid_app_name", format!("`{}` {message}", shown(name, SHOWN)))
+    }
+
+    /// An app has a name of ours.
+    #[must_use]
+    pub fn reserved_app_name(name: &str) -> Self {
+        let message = "names something of ours; call the app otherwise";
+        Self::bad_request("reserved_app_name", format!("`{}` {message}", shown(name, SHOWN)))
+    }
+
+    /// Two apps have one name.
+    #[must_use]
+    pub fn duplicate_app_name(name: &str) -> Self {
+        let message = format!("two apps are called `{}`; call one otherwise", shown(name, SHOWN));
+        Self::bad_request("duplicate_app_name", message)
+    }
+
+    /// Two ports are one.
+    #[must_use]
+    pub fn port_conflict(port: Port) -> Self {
+        let protocol = match port.protocol {
+            PortProtocol::Tcp => "tcp",
+            PortProtocol::Udp => "udp",
+        };
+        let message = format!("port {}/{protocol} is there twice; all apps of a session share its ports", port.port);
+        Self::bad_request("port_conflict", message)
+    }
+
+    /// The app's output cannot be told apart.
+    #[must_use]
+    pub fn io_unsupported() -> Self {
+        let message = "a program has a terminal here, which does not tell its output apart; leave `io` out";
+        Self::bad_request("io_unsupported", message.to_owned())
+    }
+
     /// The session ends with its program.
     #[must_use]
     pub fn not_a_watch_session() -> Self {
@@ -154,6 +239,7 @@ impl Refusal {
         match &self.told {
             Told::Framework(error) => error.code,
             Told::Contract(error) => Some(error.error),
+            Told::Terms(error) => Some(error.error),
         }
     }
 
@@ -163,6 +249,7 @@ impl Refusal {
         match &self.told {
             Told::Framework(error) => &error.message,
             Told::Contract(error) => &error.message,
+            Told::Terms(error) => error.message,
         }
     }
 
@@ -172,6 +259,7 @@ impl Refusal {
         let body = match &self.told {
             Told::Framework(error) => serde_json::to_vec(error),
             Told::Contract(error) => serde_json::to_vec(error),
+            Told::Terms(error) => serde_json::to_vec(error),
         };
         // Texts and numbers can always be written.
         let reply = reply::json(self.status, body.unwrap_or_default());
@@ -179,6 +267,10 @@ impl Refusal {
             Some((name, value)) => reply::with_header(reply, name.clone(), value),
             None => reply,
         }
+    }
+
+    fn bad_request(error: &'static str, message: String) -> Self {
+        Self::contract(StatusCode::BAD_REQUEST, error, message)
     }
 
     fn framework(status: StatusCode, code: Option<&'static str>, message: String) -> Self {

@@ -7,6 +7,8 @@ use super::call;
 /// Every route that there is. What it does is in [`crate::routes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Route {
+    /// What clients may ask for.
+    Capabilities,
     /// A session's events.
     Events,
     /// Whether the process answers.
@@ -63,9 +65,11 @@ pub struct Entry {
 }
 
 /// All routes.
-pub static ENTRIES: [Entry; 10] = [
+pub static ENTRIES: [Entry; 11] = [
     entry(Route::Health, Method::GET, "/v1/health", Audience::Public),
     entry(Route::OpenApi, Method::GET, "/v1/openapi.json", Audience::Public),
+    // Not for everybody: it names what the operator runs.
+    entry(Route::Capabilities, Method::GET, "/v1/capabilities", Audience::Callers),
     entry(Route::Events, Method::GET, "/v1/sessions/{id}/events", Audience::Readers),
     entry(Route::Io, Method::GET, "/v1/sessions/{id}/io", Audience::Sockets),
     watch(WatchRoute::ReadWorkspace, Method::GET, "/v1/sessions/{id}/workspace"),

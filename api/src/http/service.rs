@@ -1,5 +1,7 @@
 //! A request, from its head to its answer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cofferdam_model::session::SessionId;
 use cofferdam_runtime::http::{Reply, reply};
@@ -14,7 +16,7 @@ use super::origin::{self, Origins};
 use super::refusal::Refusal;
 use super::router::{Audience, ENTRIES, Entry, Route, Router};
 use crate::metrics::Metrics;
-use crate::routes::{self, Live};
+use crate::routes::{self, Live, Offers};
 
 /// What routes share.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct Shared {
     pub access: Access,
     /// Which pages may.
     pub origins: Origins,
+    /// What clients may ask for.
+    pub offers: Arc<Offers>,
     /// What is counted.
     pub metrics: Metrics,
     /// Ends streams: the server takes no new connections from now on.
@@ -79,6 +83,7 @@ impl<F: Fn(&SessionId) -> Option<Live>> Service<F> {
             },
         }
         match entry.route {
+            Route::Capabilities => Ok(routes::capabilities::answer(&self.shared.offers)),
             Route::Events => routes::events::answer(call, (self.find)(&call.session()?), &self.shared),
             Route::Health => Ok(routes::health::answer()),
             Route::Io => routes::io::answer(call, &self.find, &self.shared),

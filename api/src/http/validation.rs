@@ -4,6 +4,7 @@
 //! What is checked is the schema that is published: both come from the types of [`crate::wire`].
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -19,9 +20,9 @@ const PLACE_CHARS: usize = 200;
 /// How deep a type may be nested; none of ours is nearly so.
 const MAX_DEPTH: usize = 32;
 
-/// What a document has to look like.
+/// What a document has to look like; clones share it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape(Kind);
+pub struct Shape(Arc<Kind>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
@@ -30,7 +31,7 @@ enum Kind {
     Integer { least: i64, most: i64 },
     Text { least: usize, most: usize },
     Word(Vec<String>),
-    List { of: Box<Kind>, least: usize },
+    List { of: Box<Kind>, least: usize, most: usize },
     Members { known: Vec<(String, Kind)>, required: Vec<String>, others: Box<Kind> },
     OrNull(Box<Kind>),
 }
@@ -49,7 +50,7 @@ impl Shape {
     pub fn of<T: JsonSchema>() -> Self {
         let schema = SchemaSettings::draft2020_12().for_deserialize().into_generator().into_root_schema_for::<T>();
         let schema = schema.to_value();
-        Self(Kind::read(&schema, &schema["$defs"], MAX_DEPTH))
+        Self(Arc::new(Kind::read(&schema, &schema["$defs"], MAX_DEPTH)))
     }
 
     /// Checks a document and corrects it on the way.
@@ -87,7 +88,11 @@ impl Kind {
             "string" => {
                 Self::Text { least: size("minLength").unwrap_or(0), most: size("maxLength").unwrap_or(usize::MAX) }
             }
-            "array" => Self::List { of: Box::new(read(&schema["items"])), least: size("minItems").unwrap_or(0) },
+            "array" => Self::List {
+                of: Box::new(read(&schema["items"])),
+                least: size("minItems").unwrap_or(0),
+                most: size("maxItems").unwrap_or(usize::MAX),
+            },
             "object" => {
                 let known = schema["properties"].as_object().into_iter().flatten();
                 let required = schema["required"].as_array().into_iter().flatten();
@@ -139,9 +144,12 @@ impl Kind {
                 let is_one = words.contains(text);
                 if is_one { Ok(()) } else { Err(Fault::here("must be equal to one of the allowed values".to_owned())) }
             }
-            (Self::List { of, least }, Document::List(list)) => {
+            (Self::List { of, least, most }, Document::List(list)) => {
                 if list.len() < *least {
                     return Err(Fault::here(format!("must NOT have fewer than {least} items")));
+                }
+                if list.len() > *most {
+                    return Err(Fault::here(format!("must NOT have more than {most} items")));
                 }
                 list.iter_mut()
                     .enumerate()

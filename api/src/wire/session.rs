@@ -10,6 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::PortProtocol;
 
+/// The most ports of a request, as of a pod: each is a route.
+const MOST_PORTS: usize = cofferdam_model::ports::MOST;
+
 /// The body of `POST /v1/sessions`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +23,7 @@ pub struct CreateSession {
     pub env: Environment,
     /// What the program serves.
     #[serde(default)]
+    #[schemars(length(max = MOST_PORTS))]
     pub ports: Vec<Port>,
     /// What the client's form holds.
     pub config: Config,
@@ -29,6 +33,9 @@ pub struct CreateSession {
     /// How long the session lives.
     #[serde(default)]
     pub mode: Mode,
+    /// By name, what works beside the apps of a session that outlives its runs.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// The one app where it is left out: `app`, with the bundle's entry and the ports above.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -44,6 +51,7 @@ pub struct CreateAppSession {
     pub env: Environment,
     /// What the program serves.
     #[serde(default)]
+    #[schemars(length(max = MOST_PORTS))]
     pub ports: Vec<Port>,
     /// Whether events of the program's inspector are passed on.
     #[serde(default)]
@@ -147,6 +155,7 @@ pub struct App {
     pub entry_relative_path: String,
     /// What it serves.
     #[serde(default)]
+    #[schemars(length(max = MOST_PORTS))]
     pub ports: Vec<Port>,
     /// How its output is told apart.
     #[serde(default)]

@@ -30,10 +30,10 @@ async fn it_serves_until_it_is_asked_to_stop_and_says_so() {
 
 #[tokio::test]
 async fn a_start_that_cannot_be_meant_is_refused_in_words() {
-    let (code, said) = run(&[]).await;
+    let (code, said) = run(&["--default-image=i"]).await;
     assert_eq!(code, 64);
     assert!(said.contains("--token-file"), "{said}");
-    let (code, said) = run(&["--token-file=/nowhere/token"]).await;
+    let (code, said) = run(&["--default-image=i", "--token-file=/nowhere/token"]).await;
     assert_eq!(code, 64);
     assert!(said.contains("/nowhere/token"), "{said}");
 }

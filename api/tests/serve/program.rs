@@ -26,7 +26,7 @@ impl Program {
     /// Starts it on free ports, and waits until it listens.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         let mut child = Command::new(PROGRAM)
-            .args(["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json"])
+            .args(["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json", "--default-image=i"])
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -41,7 +41,7 @@ mod testing;
 pub use audit::audit;
 pub use change::{Action, Change, Told};
 pub use harden::{Advice, Hardened, Untouched, Verdict, harden};
-pub use names::is_object_name;
+pub use names::{is_container_name, is_object_name};
 pub use record::{Record, RecordedChange, changes_annotation};
 pub use refusal::{Reason, Refusal};
 pub use request::{Operation, Request, Scope, Template, User};

@@ -12,6 +12,12 @@ pub(crate) fn is_dns_label(text: &str, most: usize) -> bool {
     !text.is_empty() && text.len() <= most && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
+/// Whether this can name a container.
+#[must_use]
+pub fn is_container_name(text: &str) -> bool {
+    is_dns_label(text, LABEL)
+}
+
 /// Whether this can name most objects: parts like DNS labels, of which only the whole has a longest length.
 #[must_use]
 pub fn is_object_name(text: &str) -> bool {

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use cofferdam_runtime::http::Limits;
 use futures_util::StreamExt as _;
@@ -24,7 +25,8 @@ type Find = fn(&SessionId) -> Option<Live>;
 fn shared(access: Access, origins: &str) -> Shared {
     let metrics = Metrics::register(&Registry::new()).unwrap();
     let origins = Origins::parse(origins).unwrap();
-    Shared { access, origins, metrics, close: CancellationToken::new() }
+    let offers = Arc::new(Offers::of_test("runtime:1.0.0"));
+    Shared { access, origins, offers, metrics, close: CancellationToken::new() }
 }
 
 fn service(origins: &str) -> Service<Find> {
@@ -157,6 +159,15 @@ async fn health_is_told_to_everybody() {
         assert_eq!(reply.headers()[ACCESS_CONTROL_ALLOW_ORIGIN], "*");
     }
     assert_eq!(ask(&service("*"), request(Method::HEAD, "/v1/health")).await.0.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn capabilities_are_for_callers() {
+    let (reply, answered) = ask(&service("*"), request(Method::GET, "/v1/capabilities")).await;
+    assert_eq!(reply.status(), StatusCode::OK);
+    assert_eq!(answered["config"]["schema"]["properties"]["image"]["default"], "runtime:1.0.0");
+    let (address, _) = port("*").await;
+    assert!(Client::get(address, "/v1/capabilities", "").await.head().await.starts_with("HTTP/1.1 401 "));
 }
 
 #[tokio::test]

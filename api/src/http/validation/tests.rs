@@ -48,6 +48,7 @@ fn nothing_of_what_is_taken_goes_unchecked() {
 
 #[test]
 fn the_first_thing_that_is_wrong_is_named_in_the_words_that_clients_know() {
+    let many = format!("[{}]", [r#"{"port": 1, "protocol": "tcp"}"#; 33].join(","));
     let long = format!(r#"[{{"name": "{}", "entryRelativePath": "a"}}]"#, "n".repeat(64));
     for (part, value, sentence) in [
         ("BUNDLE", r#"{"entryRelativePath": "a"}"#, "body/bundle must have required property 'files'"),
@@ -83,6 +84,7 @@ fn the_first_thing_that_is_wrong_is_named_in_the_words_that_clients_know() {
             r#"[{"port": 80, "protocol": "sctp"}]"#,
             "body/ports/0/protocol must be equal to one of the allowed values",
         ),
+        ("PORTS", &many, "body/ports must NOT have more than 32 items"),
         ("CONFIG", "{}", "body/config must have required property 'image'"),
         ("CONFIG", r#"{"image": [], "pullPolicy": "missing"}"#, "body/config/image must be string"),
         ("INSPECT", r#""yes""#, "body/inspect must be boolean"),
