@@ -55,6 +55,15 @@ impl Place {
 
     /// Whether the body is there already.
     pub(crate) fn is_complete(&self) -> bool {
+        let complete = self.has_marker();
+        if complete {
+            // All that may be left of the way is an empty directory, and it harms nobody.
+            let _ = self.remove_verified();
+        }
+        complete
+    }
+
+    fn has_marker(&self) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let Ok(marker) = rustix::fs::openat(&self.root, COMPLETE, flags, Mode::empty()) else { return false };
         let mut text = String::new();
@@ -110,7 +119,13 @@ impl Place {
         writeln!(marker, "{}", self.digest).map_err(|error| Failure::disk("write the marker", error))?;
         set_mode(&marker, MARKER_MODE)?;
         rustix::fs::renameat(&self.root, COMPLETING, &self.root, COMPLETE)
-            .map_err(|error| Failure::disk("write the marker", error))
+            .map_err(|error| Failure::disk("write the marker", error))?;
+        // Only now: without it and without the marker, all of it would be fetched again, and lie there twice.
+        self.remove_verified().map_err(|error| Failure::disk("remove a directory", error))
+    }
+
+    fn remove_verified(&self) -> Result<(), Errno> {
+        rustix::fs::unlinkat(&self.root, &self.verified, AtFlags::REMOVEDIR)
     }
 
     fn move_all(&self) -> Result<(), Errno> {
@@ -125,6 +140,6 @@ impl Place {
                 moved => moved?,
             }
         }
-        rustix::fs::unlinkat(&self.root, &self.verified, AtFlags::REMOVEDIR)
+        Ok(())
     }
 }

@@ -236,8 +236,8 @@ impl<'a> Download<'a> {
 
     fn too_large(&self) -> Failure {
         Failure::TooLarge(format!(
-            "the archive is larger than {} bytes, which is more than one of a body that fits; make the body smaller, or \
-             raise bodies.size in the policy",
+            "the archive is larger than {} bytes, and none of a body within the limits is; make the body smaller, or raise \
+             bodies.size in the policy",
             self.most
         ))
     }

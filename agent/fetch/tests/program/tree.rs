@@ -72,6 +72,13 @@ fn b77_what_an_interrupted_run_had_verified_is_placed_without_asking_anybody_for
     pod.fetch(&format!("http://{}/", nobody()), &body).well();
     assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
     assert_eq!((pod.text("main.py").as_str(), pod.text("data/noise").as_str()), ("moved", "whole"));
+    // All of it was moved, and the marker is missing, or the way to it is still there.
+    for interrupted in [".cofferdam-complete", "nothing"] {
+        let _ = fs::remove_file(pod.app().join(interrupted));
+        fs::create_dir(&verified).unwrap();
+        pod.fetch(&format!("http://{}/", nobody()), &body).well();
+        assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"], "without {interrupted}");
+    }
 }
 
 #[test]
