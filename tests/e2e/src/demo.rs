@@ -92,7 +92,8 @@ fn on_own(name: &str) -> Result<()> {
 /// What a person can do now.
 fn go_on(name: &str, url: &str) {
     heading("Go on by hand");
-    let program = format!("target/debug/cofferdam-cluster --name {name}");
+    let here = std::env::current_dir().unwrap_or_default();
+    let program = format!("{}/target/debug/cofferdam-cluster --name {name}", here.display());
     for (command, what) in [
         (format!("alias k='{program} kubectl'"), "kubectl, for the demo's cluster"),
         (format!("k config set-context --current --namespace {SESSIONS}"), "the namespace of the sessions"),
@@ -100,7 +101,7 @@ fn go_on(name: &str, url: &str) {
         ("k exec -it hello -- sh".to_owned(), "a shell in the box"),
         (
             format!("k run mine --image={} --port=8080 -- listen --port 8080 --http", images::FIXTURE),
-            "a session of yours",
+            "a session of yours; the demo's nodes have this image and cofferdam.test/shell:1, and pull no other",
         ),
         ("k describe pod mine".to_owned(), "where it is, its conditions and events"),
         ("k label namespace default cofferdam.dev/sessions=enforced".to_owned(), "sessions in another namespace"),
