@@ -29,7 +29,7 @@ pub struct Facts<'a> {
     pub pod: Sighting<'a>,
     /// Whether somebody asked for its end.
     pub is_stopped: bool,
-    /// Why its pod was never made, where that is so.
+    /// Why it could not start, as it was noted: its pod was never made, or given up.
     pub refused: Option<&'a str>,
 }
 
@@ -123,7 +123,7 @@ pub fn state(facts: &Facts<'_>) -> State {
         State::Ended(Ended { status, at, leaves_pod })
     };
     if let Some(refused) = facts.refused {
-        return ended(Status::Failed { message: sentence(&format!("create: {refused}")) }, None, false);
+        return ended(Status::Failed { message: sentence(refused) }, None, false);
     }
     match facts.pod {
         Sighting::Awaited => State::Starting(waiting::scheduling()),

@@ -399,7 +399,7 @@ fn d07_stopped_beats_every_way_to_end_and_nothing_is_stopped_before_its_pod_goes
     ] {
         assert_eq!(of(pod), Some(Status::Stopped), "{pod:?}");
     }
-    let refused = Facts { refused: Some("no"), ..facts(&record, Sighting::Awaited) };
+    let refused = Facts { refused: Some("create: no"), ..facts(&record, Sighting::Awaited) };
     let status = |facts| match state(&facts) {
         State::Ended(ended) => ended.status,
         other => panic!("{other:?}"),
