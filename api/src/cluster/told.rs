@@ -10,8 +10,8 @@ use cofferdam_model::text::shown;
 /// The names of our admission webhooks end so.
 const OURS: &str = ".cofferdam.dev";
 
-/// The longest of the webhook's reasons that is shown, in bytes.
-const LONGEST: usize = 500;
+/// The longest of the webhook's reasons that is shown, in bytes: with stage and reference it fits a sentence.
+const LONGEST: usize = 460;
 
 /// Letters of a reference: none looks like another.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
