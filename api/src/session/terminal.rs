@@ -31,6 +31,9 @@ const TOLD: u32 = 3;
 /// A program whose terminal was closed has ended, and its pod says so after so long at the latest.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// A terminal whose program has ended is closed after so long at the latest: what is missing then is in the log.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// How often the log of a program that has ended is asked for, where that may help.
 const ATTEMPTS: u32 = 5;
 
@@ -66,7 +69,10 @@ pub async fn run(
             Err(_) => return,
         }
         let begun = Instant::now();
-        let failed = attached(home, &pod, io, &mut shown, &mut input, &mut output).await.err();
+        let failed = tokio::select! {
+            done = attached(home, &pod, io, &mut shown, &mut input, &mut output) => done.err(),
+            () = over(program.clone()) => break,
+        };
         if begun.elapsed() > LONGEST_PAUSE {
             failures.over();
         }
@@ -86,6 +92,13 @@ pub async fn run(
         let _ = log::read(home, &pod, &mut shown, |bytes| output(stream(io), bytes)).await;
     }
     finish(home, &pod, io, &mut shown, &mut output).await;
+}
+
+/// Waits until the program's terminal has nothing more to give: one that is cut off unnoticed would never close.
+async fn over(mut program: watch::Receiver<Program>) {
+    // Where nobody tells any more it is over, too.
+    let _ = program.wait_for(|program| *program == Program::Ended).await.map(drop);
+    sleep(LAST_WORDS).await;
 }
 
 /// Attaches, gives what was written before, and goes on until the terminal is closed.
@@ -140,3 +153,6 @@ fn stream(io: Io) -> Stream {
         Io::Streams => Stream::Stdout,
     }
 }
+
+#[cfg(test)]
+mod tests;
