@@ -73,25 +73,28 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
             access
         }
     };
+    let (admin_listener, admin_address) = bind(admin_listen).await?;
+    let (listener, address) = bind(listen).await?;
+    let limits = Limits { drain: drain_timeout, ..Limits::default() };
+    let admin = Server { tls: None, limits: limits.clone(), counts: counts.of("admin"), phases: Phases::default() };
+    let its_readiness = readiness.clone();
+    let mut admin =
+        Serving::begin(admin, admin_listener, move |request| ready(admin::answer(&request, &its_readiness, &registry)));
+
     let offers = Arc::new(offers);
-    // Nobody is told of an image before it is known, where the registry answers at all.
-    offers.catalogue.refresh_or_log().await;
+    tokio::select! {
+        // Nobody is told of images before they are known, where the registry answers at all.
+        () = offers.catalogue.refresh_or_log() => {}
+        () = stop.draining() => {}
+    }
     let its_offers = Arc::clone(&offers);
     parts.spawn(async move { its_offers.catalogue.keep().await });
     let phases = Phases::default();
     let shared = Shared { access, origins, offers, metrics, close: phases.close.clone() };
     // Nothing makes a session yet, so there is none.
     let service = Service::new(shared, |_: &SessionId| None)?;
-
-    let (admin_listener, admin_address) = bind(admin_listen).await?;
-    let (listener, address) = bind(listen).await?;
-    let limits = Limits { drain: drain_timeout, ..Limits::default() };
-    let admin = Server { tls: None, limits: limits.clone(), counts: counts.of("admin"), phases: Phases::default() };
     let limits = Limits { connections, body: BODY_WITHIN, answering_when_full: ANSWERING_WHEN_FULL, ..limits };
     let clients = Server { tls: None, limits, counts: counts.of("clients"), phases };
-    let its_readiness = readiness.clone();
-    let mut admin =
-        Serving::begin(admin, admin_listener, move |request| ready(admin::answer(&request, &its_readiness, &registry)));
     let mut clients = Serving::begin(clients, listener, move |request| ready(service.answer(request)));
     listening.open();
     tracing::info!(%address, %admin_address, "listening");
