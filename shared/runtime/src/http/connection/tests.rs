@@ -255,6 +255,19 @@ async fn a_stream_may_say_nothing_for_as_long_as_it_likes_and_the_next_request_b
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_stream_a_head_has_its_deadline_again() {
+    let (mut client, feed) = streaming(1024);
+    client.send(GET).await;
+    client.head().await;
+    drop(feed);
+    assert_eq!(client.chunk().await, "");
+    let start = Instant::now();
+    client.send(b"GET").await;
+    assert_eq!(client.rest().await, b"");
+    assert_eq!(start.elapsed().as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_its_client_does_not_read_is_cut_off() {
     let (mut client, feed) = streaming(64);
     client.send(GET).await;
