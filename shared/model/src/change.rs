@@ -34,8 +34,10 @@ pub struct Change {
     pub action: Action,
     /// The old value, where there was one that may be told.
     pub old: Option<Told>,
-    /// The new value, where there is one that may be told; a tightened field without one was removed.
+    /// The new value, where there is one that may be told.
     pub new: Option<Told>,
+    /// Whether nothing is there any more.
+    pub removed: bool,
 }
 
 impl Change {
@@ -49,11 +51,21 @@ impl Change {
     /// What a line about it says behind the path.
     pub(crate) fn outcome(&self) -> String {
         let old = self.old.as_ref().map_or_else(String::new, |old| format!(" {old},"));
-        let now = self.new.as_ref().map_or_else(
-            || if self.action == Action::Inject { "set".to_owned() } else { "removed".to_owned() },
-            |new| format!("now {new}"),
-        );
+        let now = match &self.new {
+            Some(new) => format!("now {new}"),
+            None => without_value(&self.path, self.removed).to_owned(),
+        };
         format!(":{old} {now} ({})", self.rule)
+    }
+}
+
+/// What became of a field, or of an item of a list, of whose new value nothing is told.
+pub(crate) fn without_value(path: &str, removed: bool) -> &'static str {
+    let index = path.strip_suffix(']').and_then(|path| path.rsplit_once('[')).map_or("", |(_, index)| index);
+    match removed {
+        true => "removed",
+        false if index.parse::<usize>().is_ok() => "added",
+        false => "set",
     }
 }
 

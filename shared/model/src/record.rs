@@ -1,6 +1,6 @@
 //! The annotation `cofferdam.dev/changes`: what was done to a pod, for people who wonder.
 //!
-//! A JSON list of at most 4 KiB: `{"rule","path","action","old","new"}`, tightened fields first; where not all fit, the
+//! A JSON list of at most 4 KiB: `{"rule","path","action","old","new","removed"}`, tightened fields first; where not all fit, the
 //! last item is `{"more": <how many>}`.
 //!
 //! A second pass carries on what the first one wrote, and an author can write the same: such a record is read only if it
@@ -10,11 +10,14 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
-    change::{Action, Change, Told},
+    change::{Action, Change, Told, without_value},
     rules::{Effect, RULES},
 };
+
+mod shown;
 
 /// Bytes of the annotation.
 const MOST: usize = 4096;
@@ -53,6 +56,9 @@ pub struct RecordedChange {
     /// The new value, where it may be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<Told>,
+    /// Whether nothing is there any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +104,25 @@ impl Record {
 }
 
 impl RecordedChange {
+    /// What was done to the field, in words that follow its path: `true -> false`, `1000`, `removed`, `added cofferdam-tmp
+    /// at /tmp`. What the annotation does not tell of a new value, which an author may have written, comes from `pod`,
+    /// which carries it: it is for whoever may read the pod.
+    #[must_use]
+    pub fn outcome(&self, pod: &Value) -> String {
+        let old = self.old.as_ref().map_or_else(String::new, |old| format!("{old} -> "));
+        let new = match &self.new {
+            Some(new) => new.to_string(),
+            None => {
+                let done = without_value(&self.path, self.removed);
+                match shown::at(pod, &self.path).filter(|_| !self.removed) {
+                    Some(value) => format!("{done} {value}"),
+                    None => done.to_owned(),
+                }
+            }
+        };
+        format!("{old}{new}")
+    }
+
     /// Whether a rule of that name does such a thing, to a field whose name we would write.
     fn could_be_ours(&self) -> bool {
         let effect = match self.action {
@@ -106,6 +131,7 @@ impl RecordedChange {
         };
         RULES.iter().any(|rule| rule.name == self.rule && rule.effects.contains(&effect))
             && !self.path.contains(char::is_control)
+            && !(self.removed && self.new.is_some())
     }
 }
 
@@ -117,6 +143,7 @@ impl From<&Change> for RecordedChange {
             action: change.action,
             old: change.old.clone(),
             new: change.new.clone(),
+            removed: change.removed,
         }
     }
 }

@@ -36,11 +36,11 @@ pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
         record.changes.iter().partition(|change| change.action == Action::Tighten);
     if !tightened.is_empty() {
         writeln!(out, "\nAsked for, and made stricter:")?;
-        by_rule(&tightened, out)?;
+        by_rule(&tightened, pod, out)?;
     }
     if !injected.is_empty() {
-        writeln!(out, "\nNot asked for, and filled in:")?;
-        by_rule(&injected, out)?;
+        writeln!(out, "\nNot asked for, and filled in or taken away:")?;
+        by_rule(&injected, pod, out)?;
     }
     if record.changes.is_empty() {
         writeln!(out, "\nNothing was changed.")?;
@@ -52,7 +52,7 @@ pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Each rule once, in the order in which it first did something, with what it holds and what it did.
-fn by_rule(changes: &[&RecordedChange], out: &mut impl Write) -> io::Result<()> {
+fn by_rule(changes: &[&RecordedChange], pod: &Value, out: &mut impl Write) -> io::Result<()> {
     let mut seen: Vec<&str> = Vec::new();
     for change in changes {
         if seen.contains(&change.rule.as_str()) {
@@ -61,14 +61,8 @@ fn by_rule(changes: &[&RecordedChange], out: &mut impl Write) -> io::Result<()> 
         seen.push(&change.rule);
         let holds = RULES.iter().find(|rule| rule.name == change.rule).map_or("", |rule| rule.holds);
         writeln!(out, "  {}: {holds}", change.rule)?;
-        for RecordedChange { path, action, old, new, .. } in changes.iter().filter(|other| other.rule == change.rule) {
-            let old = old.as_ref().map_or_else(String::new, |old| format!(" {old} ->"));
-            let new = match (new, action) {
-                (Some(new), _) => new.to_string(),
-                (None, Action::Tighten) => "removed".to_owned(),
-                (None, Action::Inject) => "set".to_owned(),
-            };
-            writeln!(out, "    {path}:{old} {new}")?;
+        for change in changes.iter().filter(|other| other.rule == change.rule) {
+            writeln!(out, "    {}: {}", change.path, plain(&change.outcome(pod)))?;
         }
     }
     Ok(())

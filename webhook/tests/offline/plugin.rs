@@ -44,10 +44,34 @@ fn explain_says_which_rule_changed_what_and_why() {
     assert_eq!(run.code, 0, "{}", run.notes);
     assert_eq!(asked, "--namespace=team --context=c get pod --output=json -- web");
     assert!(run.out.starts_with("Pod web is session abc.\nProfile default, policy "), "{}", run.out);
-    let (stricter, filled) = run.out.split_once("Not asked for, and filled in:").unwrap();
+    let (stricter, filled) = run.out.split_once("Not asked for, and filled in or taken away:").unwrap();
     assert!(stricter.contains("spec.containers[0].securityContext.privileged: true -> false"), "{stricter}");
     assert!(stricter.contains("privilege: no container is privileged"), "{stricter}");
     assert!(filled.contains("spec.securityContext.runAsNonRoot: true"), "{filled}");
+}
+
+#[test]
+fn explain_tells_what_was_added_from_what_was_taken_away() {
+    let token = json!({ "name": "kube-api-access-abcde", "projected": { "defaultMode": 420, "sources": [
+        { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
+        { "configMap": { "name": "kube-root-ca.crt", "items": [{ "key": "ca.crt", "path": "ca.crt" }] } },
+        { "downwardAPI": { "items": [{ "path": "namespace", "fieldRef": {
+            "apiVersion": "v1", "fieldPath": "metadata.namespace" } }] } },
+    ] } });
+    let mount = json!({ "name": "kube-api-access-abcde", "readOnly": true,
+        "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount" });
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": "web", "labels": { "cofferdam.dev/session": "abc" } },
+        "spec": { "volumes": [token], "containers": [{ "name": "web", "image": "nginx", "volumeMounts": [mount] }] },
+    });
+    let hardened = run(&["harden", "--output=json", "-"], &pod.to_string());
+    let (run, _) = plugin(&["explain", "web"], &serde_json::from_str(&hardened.out).unwrap());
+    let (_, token) = run.out.split_once("\n  service-account-token: ").unwrap();
+    assert!(token.contains("\n    spec.volumes[0]: removed\n"), "{}", run.out);
+    assert!(token.contains("\n    spec.containers[0].volumeMounts[0]: removed\n"), "{}", run.out);
+    let (_, scratch) = run.out.split_once("\n  scratch: ").unwrap();
+    assert!(scratch.contains(" at /tmp\n") && scratch.contains(": added cofferdam-"), "{}", run.out);
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Draft {
             && let Some(old) = members.remove(key.as_ref())
         {
             self.operations.remove(path.steps());
-            self.note(path, action, tell(&old), None, &old);
+            self.note_removed(path, action, tell, &old);
         }
     }
 
@@ -130,7 +130,7 @@ impl Draft {
             self.operations.remove(item.steps());
         }
         for (item, old) in removed {
-            self.note(&item, action, tell(&old), None, &old);
+            self.note_removed(&item, action, tell, &old);
         }
     }
 
@@ -180,7 +180,15 @@ impl Draft {
     }
 
     fn note(&mut self, path: &Path, action: Action, old: Option<Told>, new: Option<Told>, was: &Value) {
-        let change = Change { rule: self.rule, path: path.to_string(), action, old, new };
+        self.keep(Change { rule: self.rule, path: path.to_string(), action, old, new, removed: false }, was);
+    }
+
+    fn note_removed(&mut self, path: &Path, action: Action, tell: Tell, was: &Value) {
+        let old = tell(was);
+        self.keep(Change { rule: self.rule, path: path.to_string(), action, old, new: None, removed: true }, was);
+    }
+
+    fn keep(&mut self, change: Change, was: &Value) {
         if let Some(findings) = &mut self.findings {
             findings.push((Reason::of(&change), was.clone()));
         }

@@ -60,6 +60,7 @@ fn an_edit_makes_the_objects_on_its_way_and_notes_what_it_did() {
         action: Action::Inject,
         old: None,
         new: Some(Told::from(true)),
+        removed: false,
     };
     assert_eq!(changes, [expected]);
 }

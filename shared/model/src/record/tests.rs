@@ -1,8 +1,17 @@
+use serde_json::json;
+
 use super::*;
 use crate::quantity::Quantity;
 
 fn change(path: impl Into<String>, action: Action) -> Change {
-    Change { rule: "privilege", path: path.into(), action, old: Some(Told::from(true)), new: Some(Told::from(false)) }
+    Change {
+        rule: "privilege",
+        path: path.into(),
+        action,
+        old: Some(Told::from(true)),
+        new: Some(Told::from(false)),
+        removed: false,
+    }
 }
 
 fn many(count: usize) -> Vec<Change> {
@@ -82,6 +91,7 @@ fn what_we_would_not_have_written_is_not_read() {
         r#"[{"rule":"privilege","path":"spec.a","action":"inject","note":1}]"#,
         r#"[{"rule":"privilege","path":"spec.a","action":"inject","new":"hunter2-xyz"}]"#,
         r#"[{"rule":"privilege","path":"spec.a","action":"inject","new":{"a":1}}]"#,
+        r#"[{"rule":"privilege","path":"spec.a","action":"inject","new":true,"removed":true}]"#,
         r#"[{"more":1},{"rule":"privilege","path":"spec.a","action":"inject"}]"#,
         r#"[{"more":-1}]"#,
     ] {
@@ -89,4 +99,27 @@ fn what_we_would_not_have_written_is_not_read() {
     }
     assert_eq!(Record::read(&format!("[{}]", " ".repeat(MOST))), None);
     assert_eq!(Record::read("[]"), Some(Record::default()));
+}
+
+#[test]
+fn an_outcome_says_what_was_added_removed_or_set() {
+    let pod = json!({ "spec": {
+        "volumes": [{ "name": "cofferdam-tmp", "emptyDir": { "sizeLimit": "256Mi" } }],
+        "containers": [{ "volumeMounts": [{ "name": "cofferdam-tmp", "mountPath": "/tmp" }], "env": [{ "name": "HOME", "value": "/x" }] }],
+    } });
+    let untold = |path: &str| Change { old: None, new: None, ..change(path, Action::Inject) };
+    let removed = |change: Change| Change { new: None, removed: true, ..change };
+    for (change, says) in [
+        (change("spec.a", Action::Tighten), "true -> false"),
+        (removed(change("spec.a", Action::Tighten)), "true -> removed"),
+        (removed(untold("spec.volumes[0]")), "removed"),
+        (untold("spec.volumes[0]"), "added cofferdam-tmp, 256Mi"),
+        (untold("spec.containers[0].volumeMounts[0]"), "added cofferdam-tmp at /tmp"),
+        (untold("spec.containers[0].env[0]"), "added HOME=/x"),
+        (untold("spec.volumes[7]"), "added"),
+        (untold("spec.b"), "set"),
+    ] {
+        let text = Record::default().with(&[change]).to_string();
+        assert_eq!(Record::read(&text).unwrap().changes[0].outcome(&pod), says, "{text}");
+    }
 }

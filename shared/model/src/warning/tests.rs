@@ -8,13 +8,14 @@ fn tightened(path: &str) -> Change {
         action: Action::Tighten,
         old: Some(Told::from(true)),
         new: Some(Told::from(false)),
+        removed: false,
     }
 }
 
 #[test]
 fn a_warning_names_the_field_the_old_and_the_new_value_and_the_rule() {
     let injected = Change { action: Action::Inject, ..tightened("spec.hostUsers") };
-    let removed = Change { old: None, new: None, ..tightened("spec.x") };
+    let removed = Change { old: None, new: None, removed: true, ..tightened("spec.x") };
     assert_eq!(
         warnings(&[tightened("spec.containers[0].securityContext.privileged"), injected, removed]),
         ["spec.containers[0].securityContext.privileged: true, now false (privilege)", "spec.x: removed (privilege)",]

@@ -1,13 +1,14 @@
 //! What becomes of a plain pod, of one that asks for too much, and of one that cannot be made safe.
 
 use anstream::println;
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use cofferdam_model::{Record, keys};
 use serde_json::Value;
 
 use super::say::{BAD, BOLD, DIM, GOOD, WARN, command, heading, indent, speak};
 use crate::install::SESSIONS;
 use crate::kubectl::Kubectl;
-use crate::{changes, interrupt, proof};
+use crate::{interrupt, proof};
 
 /// Creates two pods, has a third refused, and shows what came of them. `image` holds a shell.
 ///
@@ -75,16 +76,16 @@ pub(super) fn show(kubectl: &Kubectl, image: &str) -> Result<()> {
 
 /// The changes that the webhook wrote down, under the rules that made them.
 fn show_changes(pod: &Value) -> Result<()> {
-    let mut rule = String::new();
-    for change in changes::of(pod)? {
+    let text = pod["metadata"]["annotations"][keys::CHANGES].as_str();
+    let record = text.and_then(Record::read).context("the pod carries no list of changes")?;
+    let mut rule = "";
+    for change in &record.changes {
         if change.rule != rule {
-            println!("  {DIM}{}{DIM:#}", change.rule);
-            rule = change.rule;
+            rule = &change.rule;
+            println!("  {DIM}{rule}{DIM:#}");
         }
-        match change.now {
-            Some(now) => println!("  {GOOD}+{GOOD:#} {:<60} {BOLD}{now}{BOLD:#}", change.path),
-            None => println!("  {WARN}-{WARN:#} {:<60} {BOLD}taken out{BOLD:#}", change.path),
-        }
+        let (sign, style) = if change.removed { ('-', WARN) } else { ('+', GOOD) };
+        println!("  {style}{sign}{style:#} {:<60} {BOLD}{}{BOLD:#}", change.path, change.outcome(pod));
     }
     Ok(())
 }
