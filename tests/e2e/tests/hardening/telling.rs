@@ -155,3 +155,22 @@ fn a_mistyped_value_of_the_namespaces_label_is_refused_and_both_words_are_taken(
     let refused = label("enforce");
     assert!(!refused.success && refused.stderr.contains("must be 'enforced' or 'warn'"), "{refused:?}");
 }
+
+#[test]
+fn the_label_of_pods_on_a_namespace_and_that_of_namespaces_on_a_pod_are_refused_by_the_name_of_the_right_one() {
+    let namespace = namespace("label-keys", Sessions::None);
+    let word = "cofferdam.dev/session=enforced";
+    let refused = namespace.ask(["label", "namespace", namespace.name(), word], "").unwrap();
+    assert!(!refused.success && refused.stderr.contains("set cofferdam.dev/sessions to"), "{refused:?}");
+    let mut pod = greedy("mistaken", None);
+    namespace.create_object(&pod.to_string()).unwrap();
+    let word = "cofferdam.dev/sessions=enforced";
+    let labelled = namespace.ask(["label", "pod", "mistaken", word], "").unwrap();
+    pod["metadata"]["name"] = json!("born");
+    pod["metadata"]["labels"] = json!({"cofferdam.dev/sessions": "enforced"});
+    let created = namespace.ask(["create", "--filename=-"], &pod.to_string()).unwrap();
+    for refused in [labelled, created] {
+        let says = "create the pod with the label cofferdam.dev/session";
+        assert!(!refused.success && refused.stderr.contains(says), "{refused:?}");
+    }
+}

@@ -74,8 +74,30 @@ fn the_program_and_the_entries_use_the_same_words() {
         let policy = objects.named("ValidatingAdmissionPolicy", policy).expect("the policy is shipped").to_string();
         assert!(policy.contains(&format!("'{key}'")), "{policy}");
     }
+    each_key_is_refused_where_it_would_protect_nothing(&objects);
     let asks = objects.validating().last().expect("there are some")["matchConditions"].to_string();
     assert!(asks.contains(&format!("'{}'", keys::SESSION)), "{asks}");
+}
+
+/// The pods' key on a namespace, and the namespaces' on a pod: refused in words that name the right one. Of pods no other
+/// is looked at.
+fn each_key_is_refused_where_it_would_protect_nothing(objects: &Objects) {
+    for (policy, wrong, right) in [
+        ("cofferdam-session-label", keys::SESSION, keys::SESSIONS),
+        ("cofferdam-session-pod-label", keys::SESSIONS, keys::SESSION),
+    ] {
+        let policy = objects.named("ValidatingAdmissionPolicy", policy).expect("the policy is shipped");
+        let says = items(&policy["spec"]["validations"]).last().map(|last| text(&last["message"]).to_owned());
+        let says = says.expect("it refuses something");
+        assert!(says.starts_with(&format!("label {wrong} is for ")) && says.contains(right), "{says}");
+        assert!(policy["spec"]["variables"].to_string().contains(&format!("'{wrong}'")), "{policy}");
+        assert!(objects.named("ValidatingAdmissionPolicyBinding", text(&policy["metadata"]["name"])).is_some());
+    }
+    let pods =
+        objects.named("ValidatingAdmissionPolicy", "cofferdam-session-pod-label").expect("the policy is shipped");
+    let selector = &pods["spec"]["matchConstraints"]["objectSelector"];
+    assert!(selects(selector, &labels(&[(keys::SESSIONS, "enforced")])));
+    assert!(!selects(selector, &labels(&[(keys::SESSION, "")])));
 }
 
 /// Operations and resources that a webhook is registered for, as `OPERATION group/resource`.
