@@ -213,6 +213,10 @@ reasons! {
     NoAddress: "NoAddress" Unknown [PortsReachable RouteProgrammed RouteReachable]
     "The pod's events: it may wait for a node, a volume, or its network."
 
+    /// Not every container of the pod runs yet, so nothing is to be expected of its ports.
+    NotStarted: "NotStarted" Unknown [PortsReachable RouteReachable]
+    "`kubectl describe pod`: it may wait for an image, a Secret or an init container, or cannot be started."
+
     /// The namespace has no NetworkPolicy `cofferdam-sessions` yet, and nothing is published before.
     WaitingForNetworkPolicy: "WaitingForNetworkPolicy" Unknown [RouteProgrammed RouteReachable]
     "Whether an agent is elected (Lease `cofferdam-agent`) and may write NetworkPolicies; with `network.mode: manual` none is waited for."

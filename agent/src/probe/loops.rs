@@ -28,6 +28,8 @@ use crate::probe::{Closed, Failure, Kind, Observation, Outcome, Target, address,
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) failures: u32,
+    /// Whether the pod's containers run: that nobody listens is no failure before.
+    pub(super) has_started: bool,
     pub(super) address: Option<Target>,
 }
 
@@ -97,7 +99,14 @@ impl Port {
                     continue;
                 }
             };
-            let failures = asked.borrow().failures;
+            let (failures, has_started) = {
+                let asked = asked.borrow();
+                (asked.failures, asked.has_started)
+            };
+            if result.is_err() && !has_started {
+                pace = pace.after(false, false);
+                continue;
+            }
             let flipped = flips.saw(Instant::now(), failures, result);
             pace = pace.after(result.is_ok(), flipped);
             if flipped {
@@ -113,7 +122,7 @@ impl Port {
     async fn probe_address(&self, mut asked: watch::Receiver<Asked>) {
         let mut looked_at = Address::new(self.seen().address);
         loop {
-            let Asked { failures, address } = asked.borrow_and_update().clone();
+            let Asked { failures, has_started, address } = asked.borrow_and_update().clone();
             if looked_at.aim(address) {
                 self.saw(|seen| seen.address = None);
             }
@@ -127,7 +136,8 @@ impl Port {
                 }
                 next = self.ask_address(&mut looked_at) => next,
             };
-            let Some(verdict) = next else {
+            let counts = |verdict: &Result<_, _>| has_started || !matches!(verdict, Err(Failure::BadGateway(_)));
+            let Some(verdict) = next.filter(counts) else {
                 looked_at.pace = looked_at.pace.after(false, false);
                 continue;
             };

@@ -37,6 +37,8 @@ pub(crate) struct Prober {
 pub(crate) struct Aim {
     /// The pod's address, with the port.
     pub pod: SocketAddr,
+    /// Whether the pod's containers run.
+    pub has_started: bool,
     /// The port's address, from when its route is applied.
     pub address: Option<Target>,
     /// What was known before an agent began to probe it, so that nothing flaps when an agent is replaced. Looked at only
@@ -113,7 +115,7 @@ impl Watch {
     pub(crate) fn update(&mut self, failures: u32, aims: &BTreeMap<u16, Aim>) {
         self.ports.retain(|number, watched| aims.get(number).is_some_and(|aim| aim.pod == watched.pod));
         for (number, aim) in aims {
-            let asked = Asked { failures, address: aim.address.clone() };
+            let asked = Asked { failures, has_started: aim.has_started, address: aim.address.clone() };
             match self.ports.get(number) {
                 Some(watched) => drop(watched.asked.send_if_modified(|before| {
                     let changes = *before != asked;

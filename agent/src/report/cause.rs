@@ -159,6 +159,7 @@ fn hindrance(facts: &Facts<'_>) -> Option<Cause> {
 
 fn listening(facts: &Facts<'_>, port: u16) -> Cause {
     match facts.probes.get(&port).and_then(|observation| observation.listening) {
+        None if facts.session.phase == Phase::Starting => Cause::new(Reason::NotStarted, NOT_STARTED),
         None => Cause::new(Reason::Checking, "It is being dialled."),
         Some(Ok(())) => Cause::new(Reason::AllReachable, "Connections are taken."),
         Some(Err(Closed::Refused)) => Cause::new(
@@ -227,8 +228,11 @@ fn unprobed(facts: &Facts<'_>, port: u16) -> Cause {
             let says = format!("The routing layer has not taken the route ({}).", reason.as_str());
             Cause::new(Reason::NotProgrammed, says)
         }
+        Some(_) if facts.session.phase == Phase::Starting => Cause::new(Reason::NotStarted, NOT_STARTED),
         Some(_) => Cause::new(Reason::Pending, "The address is being probed."),
     }
 }
 
 const NOT_MADE: &str = "The route has not been made yet.";
+
+const NOT_STARTED: &str = "Not every container of the pod runs yet; kubectl describe pod says why.";

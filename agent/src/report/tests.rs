@@ -258,6 +258,26 @@ fn what_the_pod_itself_says_comes_before_what_its_ports_do() {
 }
 
 #[test]
+fn of_a_pod_that_waits_for_its_containers_it_is_said_where_to_look() {
+    let (routing, layer) = (routing(), gateway(true));
+    let waiting = Session { phase: Phase::Starting, ..session("3000") };
+    let mut facts = facts(&waiting, &routing, &layer);
+    facts.verdicts.insert(3000, programmed());
+    let told = report(&facts);
+    assert_eq!(words(&told), ["Hardened", "NotStarted", "Programmed", "NotStarted"]);
+    for type_ in [ConditionType::PortsReachable, ConditionType::RouteReachable] {
+        let says = "3000: Not every container of the pod runs yet; kubectl describe pod says why.";
+        assert_eq!(message(&told, type_), says);
+    }
+    // What a gateway says for itself stands.
+    facts.probes.insert(3000, Observation { listening: None, address: Some(Err(Failure::NotRouted(404))) });
+    assert_eq!(words(&report(&facts))[3], "NotRouted");
+    facts.probes.clear();
+    facts.verdicts.insert(3000, Verdict::Refused { reason: Reason::Unclaimed, message: "no".to_owned() });
+    assert_eq!(words(&report(&facts))[3], "NotProgrammed");
+}
+
+#[test]
 fn l16_where_nothing_routes_no_address_is_shown() {
     let (session, routing) = (session("3000"), Routing::default());
     let mut facts = facts(&session, &routing, &Layer::Off);

@@ -18,6 +18,7 @@ use crate::layer::Layer;
 use crate::objects::{Kind, Live, name};
 use crate::plan::has_claim;
 use crate::probe::{Aim, Observation, Prober, Target, Watch};
+use crate::session::Phase;
 use crate::world::Snapshot;
 
 mod via;
@@ -99,8 +100,9 @@ pub(super) fn aims(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) 
     }
     let aim = |port| {
         let pod = SocketAddr::new(address, port);
-        let aim = Aim { pod, address: target(snapshot, ground, publisher, port), known: Observation::default() };
-        (port, aim)
+        let has_started = session.phase == Phase::Running;
+        let address = target(snapshot, ground, publisher, port);
+        (port, Aim { pod, has_started, address, known: Observation::default() })
     };
     ports.tcp().map(aim).collect()
 }

@@ -203,6 +203,7 @@ fn note(condition: &Condition, report: &Report) -> Option<(Tone, String)> {
         Reason::NodeLost
         | Reason::AgentSilent
         | Reason::NoAddress
+        | Reason::NotStarted
         | Reason::WaitingForNetworkPolicy
         | Reason::StatusUnreadable
         | Reason::Pending

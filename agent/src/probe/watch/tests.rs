@@ -63,6 +63,24 @@ async fn a_port_that_stays_closed_is_told_after_the_grace_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn until_the_pod_has_started_nothing_fails_and_then_it_has_its_time() {
+    let pod = closed();
+    let aim = aim(pod, Some(target(serve(gateway_of(pod)).await)));
+    let mut session = Session::of(Aim { has_started: false, ..aim.clone() });
+    session.probed(Kind::Port, Outcome::Refused, 20).await;
+    session.probed(Kind::Address, Outcome::BadGateway, 20).await;
+    assert!(session.told.is_empty());
+    let begun = Instant::now();
+    session.update(aim.clone());
+    while session.told().await.listening.is_none() {}
+    assert!(begun.elapsed() >= GRACE, "{:?}", begun.elapsed());
+    // What is reached is told whatever the pod's status says yet.
+    let _server = accept(pod).await;
+    let mut early = Session::of(Aim { has_started: false, ..aim });
+    assert_eq!(early.listening().await, Some(Ok(())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_address_is_probed_once_there_is_one_and_at_once_when_its_port_opens() {
     let pod = closed();
     let gateway = serve(gateway_of(pod)).await;
@@ -296,7 +314,7 @@ impl Probes {
 }
 
 fn aim(pod: SocketAddr, address: Option<Target>) -> Aim {
-    Aim { pod, address, known: Observation::default() }
+    Aim { pod, has_started: true, address, known: Observation::default() }
 }
 
 fn target(gateway: SocketAddr) -> Target {
