@@ -32,8 +32,10 @@ pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
     let Some(record) = Record::read(metadata(pod, "annotations", keys::CHANGES)) else {
         return writeln!(out, "What was changed is not known: the annotation {} is not ours.", keys::CHANGES);
     };
-    let (tightened, injected): (Vec<_>, Vec<_>) =
-        record.changes.iter().partition(|change| change.action == Action::Tighten);
+    let (tightened, injected): (Vec<_>, Vec<_>) = record
+        .changes
+        .iter()
+        .partition(|change| change.action == Action::Tighten || is_copy_of_a_limit(change, &record.changes));
     if !tightened.is_empty() {
         writeln!(out, "\nAsked for, and made stricter:")?;
         by_rule(&tightened, pod, out)?;
@@ -49,6 +51,14 @@ pub(super) fn write(pod: &Value, out: &mut impl Write) -> io::Result<()> {
         0 => Ok(()),
         more => writeln!(out, "\nand {more} more, for which the annotation has no room."),
     }
+}
+
+/// Whether it is a request that the API server copied from a limit, which was asked for and made stricter.
+fn is_copy_of_a_limit(change: &RecordedChange, changes: &[RecordedChange]) -> bool {
+    let Some((container, resource)) = change.path.split_once(".resources.requests") else { return false };
+    let limit = format!("{container}.resources.limits{resource}");
+    change.old.is_some()
+        && changes.iter().any(|other| other.action == Action::Tighten && other.path == limit && other.old == change.old)
 }
 
 /// Each rule once, in the order in which it first did something, with what it holds and what it did.

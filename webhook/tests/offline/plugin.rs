@@ -75,6 +75,24 @@ fn explain_tells_what_was_added_from_what_was_taken_away() {
 }
 
 #[test]
+fn explain_says_what_the_server_copied_from_a_limit_beside_the_limit() {
+    let resources = json!({ "limits": { "memory": "64Gi" }, "requests": { "memory": "64Gi" } });
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": "web", "labels": { "cofferdam.dev/session": "abc" } },
+        "spec": { "containers": [{ "name": "web", "image": "nginx", "resources": resources }] },
+    });
+    let hardened = run(&["harden", "--output=json", "-"], &pod.to_string());
+    let (run, _) = plugin(&["explain", "web"], &serde_json::from_str(&hardened.out).unwrap());
+    let (stricter, filled) = run.out.split_once("Not asked for, and filled in or taken away:").unwrap();
+    for of in ["limits", "requests"] {
+        let line = format!("spec.containers[0].resources.{of}.memory: 64Gi -> 512Mi\n");
+        assert!(stricter.contains(&line), "{}", run.out);
+    }
+    assert!(filled.contains(".resources.requests.cpu: 50m"), "{}", run.out);
+}
+
+#[test]
 fn explain_counts_what_the_annotation_has_no_room_for() {
     let mut pod = hardened();
     pod["metadata"]["annotations"]["cofferdam.dev/changes"] = json!(r#"[{"more":3}]"#);
