@@ -39,6 +39,8 @@ pub(crate) use watch::{Aim, Prober, Record, Watch};
 pub(crate) struct Observation {
     /// Whether it takes connections on the node; none while that is not known.
     pub listening: Option<Result<(), Closed>>,
+    /// What dialling has found so far, while it is not known whether that counts.
+    pub so_far: Option<Closed>,
     /// Whether its address works through the gateway; none while that is not known.
     pub address: Option<Result<Identity, Failure>>,
 }

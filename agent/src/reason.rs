@@ -231,7 +231,7 @@ reasons! {
 
     /// The ports are being dialled, and none has given an answer that counts yet.
     Checking: "Checking" Unknown [PortsReachable]
-    "Nothing, while the program starts; after about half a minute it is told what is wrong."
+    "Nothing, while the program starts; the message says what was found so far, and after about half a minute it is told what is wrong."
 
     /// Every address works. Where the routing layer cannot prove who answers, all that is known is that the answer differs
     /// from that for a host that nobody has.

@@ -7,6 +7,10 @@ use tokio::time::Instant;
 /// How long a program may take to begin (contract row RCH-02): failures before that are no verdict.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
+/// What is found for so long is worth telling before it is a verdict; most programs begin sooner, and nothing more is told
+/// of them.
+pub(crate) const SOON: Duration = Duration::from_secs(5);
+
 /// A verdict, and what leads to the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flips<T, E> {
@@ -16,17 +20,25 @@ pub(crate) struct Flips<T, E> {
     failed: u32,
     /// The last of them, and how often it came in a row.
     last: Option<(E, u32)>,
+    /// What failed again and again before there was a verdict.
+    so_far: Option<E>,
 }
 
 impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
     /// Begins with what is known already; with none where nothing is.
     pub(crate) fn new(verdict: Option<Result<T, E>>) -> Self {
-        Self { verdict, first: None, failed: 0, last: None }
+        Self { verdict, first: None, failed: 0, last: None, so_far: None }
     }
 
     /// The verdict; none before there is one.
     pub(crate) fn verdict(&self) -> Option<&Result<T, E>> {
         self.verdict.as_ref()
+    }
+
+    /// What is found before there is a verdict, for [`SOON`] at least; as with a verdict, another one takes its place once it
+    /// came as often in a row.
+    pub(crate) fn so_far(&self) -> Option<&E> {
+        self.so_far.as_ref()
     }
 
     /// Takes in a probe's result and says whether the verdict is another one now.
@@ -50,12 +62,19 @@ impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
             Some(Ok(_)) => self.failed >= failures,
             Some(Err(_)) => in_a_row >= failures,
         };
-        flips && self.set(Err(error))
+        if flips {
+            return self.set(Err(error));
+        }
+        if self.verdict.is_none() && in_a_row >= failures && now.duration_since(first) >= SOON {
+            self.so_far = Some(error);
+        }
+        false
     }
 
     fn set(&mut self, verdict: Result<T, E>) -> bool {
         let verdict = Some(verdict);
         let changes = self.verdict != verdict;
+        self.so_far = None;
         self.verdict = verdict;
         changes
     }

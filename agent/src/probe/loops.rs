@@ -109,11 +109,9 @@ impl Port {
             }
             let flipped = flips.saw(Instant::now(), failures, result);
             pace = pace.after(result.is_ok(), flipped);
-            if flipped {
-                self.saw(|seen| seen.listening = flips.verdict().copied());
-                if result.is_ok() {
-                    self.hurry();
-                }
+            self.saw(|seen| (seen.listening, seen.so_far) = (flips.verdict().copied(), flips.so_far().copied()));
+            if flipped && result.is_ok() {
+                self.hurry();
             }
         }
     }

@@ -6,6 +6,7 @@ use cofferdam_model::host::host;
 use super::{Facts, Hindrance};
 use crate::layer::{Layer, LayerError};
 use crate::objects::name;
+use crate::probe::flips::GRACE;
 use crate::probe::{Closed, Failure};
 use crate::reason::{ConditionType, Reason};
 use crate::session::{Phase, Session};
@@ -158,9 +159,10 @@ fn hindrance(facts: &Facts<'_>) -> Option<Cause> {
 }
 
 fn listening(facts: &Facts<'_>, port: u16) -> Cause {
-    match facts.probes.get(&port).and_then(|observation| observation.listening) {
+    let observation = facts.probes.get(&port);
+    match observation.and_then(|observation| observation.listening) {
         None if facts.session.phase == Phase::Starting => Cause::new(Reason::NotStarted, NOT_STARTED),
-        None => Cause::new(Reason::Checking, "It is being dialled."),
+        None => Cause::new(Reason::Checking, checking(observation.and_then(|observation| observation.so_far))),
         Some(Ok(())) => Cause::new(Reason::AllReachable, "Connections are taken."),
         Some(Err(Closed::Refused)) => Cause::new(
             Reason::Refused,
@@ -171,6 +173,17 @@ fn listening(facts: &Facts<'_>, port: u16) -> Cause {
         }
         Some(Err(Closed::Unreachable)) => Cause::new(Reason::Unreachable, "There is no way from the node to the pod."),
     }
+}
+
+/// What is said of a port while the program may still begin.
+fn checking(so_far: Option<Closed>) -> String {
+    let found = match so_far {
+        None => return "It is being dialled.".to_owned(),
+        Some(Closed::Refused) => "Refused so far",
+        Some(Closed::TimedOut) => "Nobody has answered so far",
+        Some(Closed::Unreachable) => "There has been no way from the node to the pod so far",
+    };
+    format!("{found}; a program that starts is waited for, for {} s.", GRACE.as_secs())
 }
 
 fn route(facts: &Facts<'_>, port: u16) -> Cause {

@@ -23,7 +23,7 @@ fn programmed() -> Verdict {
 }
 
 fn all_well() -> Observation {
-    Observation { listening: Some(Ok(())), address: Some(Ok(Proved)) }
+    Observation { listening: Some(Ok(())), address: Some(Ok(Proved)), so_far: None }
 }
 
 /// The reasons, in the order of the conditions.
@@ -118,7 +118,7 @@ fn what_is_weaker_is_called_weaker() {
 fn a_condition_is_the_worst_of_all_ports_and_names_them() {
     let (session, routing, layer) = (session("3000,3001,3002,3003"), routing(), gateway(true));
     let mut facts = facts(&session, &routing, &layer);
-    let closed = |closed| Observation { listening: Some(Err(closed)), address: None };
+    let closed = |closed| Observation { listening: Some(Err(closed)), address: None, so_far: None };
     for (port, observation) in [
         (3000, all_well()),
         (3001, closed(Closed::Refused)),
@@ -162,7 +162,7 @@ fn b138_programmed_and_reachable_are_two_facts() {
         (programmed(), Some(Err(Failure::NotRouted(404))), ["Programmed", "NotRouted"]),
     ] {
         facts.verdicts.insert(3000, verdict);
-        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address });
+        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address, so_far: None });
         assert_eq!(words(&report(&facts))[2..], expected);
     }
 }
@@ -196,7 +196,7 @@ fn an_address_that_does_not_work_says_how() {
             "3000: The status names no address that could be probed; `routing.probe.address` in the policy can.",
         ),
     ] {
-        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: Some(Err(failure)) });
+        facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: Some(Err(failure)), so_far: None });
         let report = report(&facts);
         assert_eq!(words(&report)[3], word);
         assert_eq!(message(&report, ConditionType::RouteReachable), says);
@@ -258,6 +258,21 @@ fn what_the_pod_itself_says_comes_before_what_its_ports_do() {
 }
 
 #[test]
+fn what_was_found_so_far_is_said_while_a_program_may_still_begin() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    for (so_far, says) in [
+        (None, "3000: It is being dialled."),
+        (Some(Closed::Refused), "3000: Refused so far; a program that starts is waited for, for 30 s."),
+        (Some(Closed::TimedOut), "3000: Nobody has answered so far; a program that starts is waited for, for 30 s."),
+    ] {
+        facts.probes.insert(3000, Observation { so_far, ..Observation::default() });
+        let told = report(&facts);
+        assert_eq!((words(&told)[1], message(&told, ConditionType::PortsReachable)), ("Checking", says));
+    }
+}
+
+#[test]
 fn of_a_pod_that_waits_for_its_containers_it_is_said_where_to_look() {
     let (routing, layer) = (routing(), gateway(true));
     let waiting = Session { phase: Phase::Starting, ..session("3000") };
@@ -270,7 +285,9 @@ fn of_a_pod_that_waits_for_its_containers_it_is_said_where_to_look() {
         assert_eq!(message(&told, type_), says);
     }
     // What a gateway says for itself stands.
-    facts.probes.insert(3000, Observation { listening: None, address: Some(Err(Failure::NotRouted(404))) });
+    facts
+        .probes
+        .insert(3000, Observation { listening: None, address: Some(Err(Failure::NotRouted(404))), so_far: None });
     assert_eq!(words(&report(&facts))[3], "NotRouted");
     facts.probes.clear();
     facts.verdicts.insert(3000, Verdict::Refused { reason: Reason::Unclaimed, message: "no".to_owned() });
@@ -281,7 +298,7 @@ fn of_a_pod_that_waits_for_its_containers_it_is_said_where_to_look() {
 fn l16_where_nothing_routes_no_address_is_shown() {
     let (session, routing) = (session("3000"), Routing::default());
     let mut facts = facts(&session, &routing, &Layer::Off);
-    facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: None });
+    facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: None, so_far: None });
     let told = report(&facts);
     assert_eq!(words(&told), ["Hardened", "AllReachable", "NothingToRoute", "NothingToRoute"]);
     assert_eq!(
@@ -350,7 +367,7 @@ fn with_no_hindrance_all_is_told_to_be_well() {
             let mut facts = facts(&session, &routing, &layer);
             facts.verdicts.insert(3000, programmed());
             facts.hindrance = Some(hindrance.clone());
-            facts.probes.insert(3000, Observation { listening: Some(Ok(())), address });
+            facts.probes.insert(3000, Observation { listening: Some(Ok(())), address, so_far: None });
             let report = report(&facts);
             assert_eq!(words(&report)[1..], ["AllReachable", word, word]);
             assert!(report.conditions[2..].iter().all(|condition| condition.reason.status() == status), "{report:?}");

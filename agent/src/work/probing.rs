@@ -164,7 +164,7 @@ fn inherited(snapshot: &Snapshot, ground: &Ground) -> BTreeMap<u16, Observation>
         let address = endpoint.address.filter(|address| address.state == AddressState::Reachable);
         let identity = address.and_then(|address| address.identity);
         let identity = identity.filter(|identity| is_routed(endpoint.port, endpoint.host.as_deref(), *identity));
-        (endpoint.port, Observation { listening: listens.then_some(Ok(())), address: identity.map(Ok) })
+        (endpoint.port, Observation { listening: listens.then_some(Ok(())), address: identity.map(Ok), so_far: None })
     };
     let endpoints = endpoints.into_iter().flat_map(|endpoints| endpoints.ports);
     // A UDP port of the same number has nothing to say.

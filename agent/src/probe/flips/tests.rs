@@ -32,6 +32,25 @@ fn a_first_verdict_that_is_bad_takes_failures_and_the_grace() {
 }
 
 #[test]
+fn what_is_found_before_a_verdict_is_told_once_it_stays_and_not_of_a_program_that_begins_soon() {
+    let (mut flips, begun) = (Port::new(None), Instant::now());
+    for _ in 0..20 {
+        flips.saw(begun, FAILURES, Err("refused"));
+    }
+    assert_eq!(flips.so_far(), None, "it may begin any moment");
+    flips.saw(begun + SOON, FAILURES, Err("refused"));
+    assert_eq!(flips.so_far(), Some(&"refused"));
+    for _ in 1..FAILURES {
+        flips.saw(begun + SOON, FAILURES, Err("timed out"));
+        assert_eq!(flips.so_far(), Some(&"refused"), "kinds that take turns are not told again and again");
+    }
+    flips.saw(begun + SOON, FAILURES, Err("timed out"));
+    assert_eq!(flips.so_far(), Some(&"timed out"));
+    assert!(flips.saw(begun + GRACE, FAILURES, Err("timed out")));
+    assert_eq!(flips.so_far(), None, "that is a verdict now");
+}
+
+#[test]
 fn d22_a_verdict_is_never_the_last_one() {
     let (mut flips, now) = (Port::new(Some(Ok(()))), Instant::now());
     assert!(!flips.saw(now, FAILURES, Err("refused")));

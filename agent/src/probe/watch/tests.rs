@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::desired::Proof;
 use crate::probe::budget::ADDRESSES;
-use crate::probe::flips::GRACE;
+use crate::probe::flips::{GRACE, SOON};
 use crate::probe::testing::{answer, closed, header, listen, serve};
 use crate::probe::{Closed, Failure, Via};
 
@@ -53,9 +53,11 @@ async fn a_port_is_told_once_it_takes_connections_and_again_whenever_that_change
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_port_that_stays_closed_is_told_after_the_grace_and_once() {
+async fn a_port_that_stays_closed_is_told_after_the_grace_and_once_and_once_before_that() {
     let begun = Instant::now();
     let mut session = Session::of(aim(closed(), None));
+    assert_eq!(session.told().await, Observation { so_far: Some(Closed::Refused), ..Observation::default() });
+    assert!(begun.elapsed() >= SOON);
     assert_eq!(session.listening().await, Some(Err(Closed::Refused)));
     assert!(begun.elapsed() >= GRACE);
     session.probed(Kind::Port, Outcome::Refused, 20).await;
@@ -90,7 +92,7 @@ async fn an_address_is_probed_once_there_is_one_and_at_once_when_its_port_opens(
     session.update(aim(pod, Some(target(gateway))));
     session.probed(Kind::Address, Outcome::BadGateway, 8).await;
     let _server = accept(pod).await;
-    let reached = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) };
+    let reached = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
     let mut opened = None;
     let mut told = session.told().await;
     while told != reached {
@@ -131,7 +133,7 @@ async fn an_address_that_is_asked_for_elsewhere_is_probed_at_once() {
 async fn another_proof_is_another_address() {
     let (_listener, pod) = listen().await;
     let gateway = serve(gateway_of(pod)).await;
-    let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) };
+    let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
     let mut session = Session::of(Aim { known, ..aim(pod, Some(target(gateway))) });
     session.probed(Kind::Address, Outcome::Ok, 1).await;
     let proof = Some(Proof { probe: "three".to_owned(), proof: "four".to_owned() });
@@ -159,7 +161,7 @@ async fn what_stays_the_same_keeps_its_state() {
 #[tokio::test(start_paused = true)]
 async fn nothing_flaps_when_an_agent_takes_over_from_another() {
     let (listener, pod) = listen().await;
-    let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) };
+    let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
     let mut session = Session::of(Aim { known: known.clone(), ..aim(pod, None) });
     assert_eq!(session.seen(), known);
     session.update(aim(pod, Some(target(serve(gateway_of(pod)).await))));

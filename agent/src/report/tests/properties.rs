@@ -30,7 +30,9 @@ fn an_observation() -> impl Strategy<Value = Observation> {
         Some(Err(Failure::TlsFailed("why"))),
         Some(Err(Failure::NoProbeAddress)),
     ]);
-    (listening, address).prop_map(|(listening, address)| Observation { listening, address })
+    let so_far =
+        prop::sample::select(vec![None, Some(Closed::Refused), Some(Closed::TimedOut), Some(Closed::Unreachable)]);
+    (listening, address, so_far).prop_map(|(listening, address, so_far)| Observation { listening, address, so_far })
 }
 
 fn a_verdict() -> impl Strategy<Value = Verdict> {

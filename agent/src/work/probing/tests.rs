@@ -30,7 +30,7 @@ fn scene() -> (Ground, Session, Api) {
 }
 
 fn works() -> Observation {
-    Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)) }
+    Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None }
 }
 
 fn of_port(ground: &Ground, session: &Session, api: &Api) -> Observation {
