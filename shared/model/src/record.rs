@@ -110,16 +110,14 @@ impl RecordedChange {
     #[must_use]
     pub fn outcome(&self, pod: &Value) -> String {
         let old = self.old.as_ref().map_or_else(String::new, |old| format!("{old} -> "));
-        let new = match &self.new {
-            Some(new) => new.to_string(),
-            None => {
+        let new = self.new.as_ref().map_or_else(
+            || {
                 let done = without_value(&self.path, self.removed);
-                match shown::at(pod, &self.path).filter(|_| !self.removed) {
-                    Some(value) => format!("{done} {value}"),
-                    None => done.to_owned(),
-                }
-            }
-        };
+                let shown = shown::at(pod, &self.path).filter(|_| !self.removed);
+                shown.map_or_else(|| done.to_owned(), |value| format!("{done} {value}"))
+            },
+            ToString::to_string,
+        );
         format!("{old}{new}")
     }
 

@@ -32,7 +32,7 @@ fn an_observation() -> impl Strategy<Value = Observation> {
     ]);
     let so_far =
         prop::sample::select(vec![None, Some(Closed::Refused), Some(Closed::TimedOut), Some(Closed::Unreachable)]);
-    (listening, address, so_far).prop_map(|(listening, address, so_far)| Observation { listening, address, so_far })
+    (listening, so_far, address).prop_map(|(listening, so_far, address)| Observation { listening, so_far, address })
 }
 
 fn a_verdict() -> impl Strategy<Value = Verdict> {
