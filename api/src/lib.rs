@@ -5,6 +5,7 @@
 //! * [`wire`]: what clients send and get;
 //! * [`cluster`]: the API server, as clients get to know of it;
 //! * [`session`]: one session, from a request to events;
+//! * [`bodies`]: how what a session runs gets into its pod;
 //! * [`catalogue`], [`apps`], [`terms`], [`capabilities`]: what they may ask for, and how they learn of it;
 //! * [`quota`]: what all sessions may use together;
 //! * [`http`]: the port that clients use, and [`routes`]: what each route does;
@@ -21,6 +22,7 @@ use cofferdam_runtime::{logs, panics};
 
 pub mod apps;
 mod args;
+pub mod bodies;
 pub mod capabilities;
 pub mod catalogue;
 pub mod cluster;
