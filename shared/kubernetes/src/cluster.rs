@@ -120,6 +120,16 @@ impl Cluster {
         .await
     }
 
+    /// Whether an object could be made; none is (Kubernetes: dry run).
+    ///
+    /// # Errors
+    /// With what making it would fail by.
+    pub async fn try_out(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Failed> {
+        let params = PostParams { dry_run: true, field_manager: Some(self.manager.to_owned()) };
+        let request = Request::new(resource.path(Some(namespace))).create(&params, object.to_string().into_bytes());
+        self.request(request).await.map(|IgnoredAny| ())
+    }
+
     /// Makes of an object what it says, whoever else wrote it (Kubernetes: server-side apply).
     ///
     /// # Errors
