@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use cofferdam_policy_file::{PolicyFileError, PolicySource};
 use cofferdam_runtime::{duration, logs};
 
 use crate::apps::Apps;
@@ -13,12 +14,18 @@ use crate::catalogue::{Catalogue, CatalogueArgs};
 use crate::config::{Auth, Config, ConfigError};
 use crate::http::origin::{OriginError, Origins};
 use crate::http::tokens::Reloader;
+use crate::quota;
 use crate::routes::Offers;
+use crate::sessions::args::SessionsArgs;
 use crate::terms::{Terms, TermsArgs};
 
 /// Turns requests of clients into pods, and tells what becomes of them.
 #[derive(Debug, Parser)]
-#[command(name = "cofferdam-api", version)]
+#[command(
+    name = "cofferdam-api",
+    version,
+    after_help = "cofferdam-api quota: what all sessions may use together; see its --help"
+)]
 pub(crate) struct Args {
     /// Where clients are answered, in plain HTTP.
     #[arg(long, value_name = "ADDRESS", env = "COFFERDAM_API_LISTEN", default_value = "0.0.0.0:8062")]
@@ -52,8 +59,8 @@ pub(crate) struct Args {
     pub cors_origins: Origins,
 
     /// Apps that clients start by name, JSON or YAML. It may hold secrets.
-    #[arg(long, value_name = "FILE", env = "COFFERDAM_API_APPS_FILE")]
-    pub apps_file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", env = "COFFERDAM_API_APPS")]
+    pub apps: Option<PathBuf>,
 
     /// What the service is called.
     #[command(flatten)]
@@ -66,6 +73,10 @@ pub(crate) struct Args {
     /// What has to be accepted before.
     #[command(flatten)]
     pub terms: TermsArgs,
+
+    /// How sessions are made and kept.
+    #[command(flatten)]
+    pub sessions: SessionsArgs,
 
     /// The most connections at the same time. Each stream of events and each terminal is one.
     #[arg(
@@ -106,6 +117,25 @@ pub(crate) struct Args {
     pub log_filter: String,
 }
 
+/// Prints what all sessions may use together, as YAML: a ResourceQuota and a LimitRange, computed from the policy.
+#[derive(Debug, Parser)]
+#[command(name = "cofferdam-api quota", version)]
+pub(crate) struct QuotaArgs {
+    /// The policy file. Without it the built-in policy holds.
+    #[arg(long, value_name = "FILE", env = "COFFERDAM_API_POLICY")]
+    pub policy: Option<PathBuf>,
+
+    /// How many sessions there may be at a time.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "COFFERDAM_API_SESSIONS",
+        default_value = "32",
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    pub sessions: u32,
+}
+
 /// Who may call, as a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AuthMode {
@@ -126,10 +156,11 @@ impl Args {
             token_file,
             token_poll_interval,
             cors_origins,
-            apps_file,
+            apps,
             about,
             catalogue,
             terms,
+            sessions,
             connections,
             drain_delay,
             drain_timeout,
@@ -142,22 +173,28 @@ impl Args {
             (AuthMode::None, None) => Auth::Everybody,
             (AuthMode::None, Some(_)) => return Err(ConfigError::TokenFileForNobody),
         };
+        let apps = apps.map_or_else(|| Ok(Apps::default()), |path| Apps::load(&path))?;
+        let sessions = sessions.into_config(!apps.cards().is_empty())?;
         Ok(Config {
             listen,
             admin_listen,
             auth,
             origins: cors_origins,
-            offers: Offers {
-                about,
-                catalogue: Catalogue::new(&catalogue)?,
-                terms: Terms::load(&terms)?,
-                apps: apps_file.map_or_else(|| Ok(Apps::default()), |path| Apps::load(&path))?,
-            },
+            offers: Offers { about, catalogue: Catalogue::new(&catalogue)?, terms: Terms::load(&terms)?, apps },
+            sessions,
             // At most 65,536, which every usize holds.
             connections: usize::try_from(connections).unwrap_or(usize::MAX),
             drain_delay,
             drain_timeout,
         })
+    }
+}
+
+impl QuotaArgs {
+    /// The YAML. Reads the policy.
+    pub(crate) fn render(self) -> Result<String, PolicyFileError> {
+        let policy = self.policy.map_or(PolicySource::BuiltIn, PolicySource::File).load()?;
+        Ok(quota::render(&policy, self.sessions))
     }
 }
 
@@ -172,7 +209,7 @@ mod tests {
     use super::*;
 
     fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
-        Args::try_parse_from(["cofferdam-api", "--default-image=i"].iter().chain(flags))
+        Args::try_parse_from(["cofferdam-api", "--default-image=i", "--body-store=memory"].iter().chain(flags))
     }
 
     #[test]
@@ -185,8 +222,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_defaults_are_those_that_the_manifests_count_on() {
+    #[tokio::test]
+    async fn the_defaults_are_those_that_the_manifests_count_on() {
         let args = parse(&["--auth=none"]).unwrap();
         let config = args.into_config().unwrap();
         assert_eq!(config.listen.to_string(), "0.0.0.0:8062");

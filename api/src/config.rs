@@ -8,6 +8,7 @@ use crate::catalogue::CatalogueError;
 use crate::http::origin::Origins;
 use crate::http::tokens::{Reloader, TokensError};
 use crate::routes::Offers;
+use crate::sessions::args::{BodyIdentity, SessionsConfig, SessionsError};
 use crate::terms::TermsError;
 
 /// Everything the API needs to start.
@@ -22,6 +23,8 @@ pub(crate) struct Config {
     pub origins: Origins,
     /// What clients may ask for.
     pub offers: Offers,
+    /// How sessions are made and kept.
+    pub sessions: SessionsConfig,
     /// The most connections at the same time.
     pub connections: usize,
     /// From the wish to stop to the closing of the listener.
@@ -64,12 +67,16 @@ pub(crate) enum ConfigError {
     /// The tokens.
     #[error(transparent)]
     Tokens(#[from] TokensError),
+    /// Sessions.
+    #[error(transparent)]
+    Sessions(#[from] SessionsError),
 }
 
 impl Config {
     /// Logs what is in effect, once. Nothing here is secret.
     pub(crate) fn log(&self) {
-        let Self { listen, admin_listen, auth, origins, offers, connections, drain_delay, drain_timeout } = self;
+        let Self { listen, admin_listen, auth, origins, offers, sessions, connections, drain_delay, drain_timeout } =
+            self;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             %listen,
@@ -79,6 +86,14 @@ impl Config {
             default_image = offers.catalogue.choices().default_image(),
             has_terms = offers.terms.is_some(),
             apps = offers.apps.cards().len(),
+            session_namespace = sessions.namespace,
+            sessions = sessions.bounds.capacity,
+            retention = ?sessions.bounds.kept,
+            policy = %sessions.policy_source,
+            policy_digest = sessions.policy.digest(),
+            bodies_listen = %sessions.bodies_listen,
+            self_url = sessions.self_url,
+            body_store = %sessions.store_location,
             connections,
             ?drain_delay,
             ?drain_timeout,
@@ -86,6 +101,9 @@ impl Config {
         );
         if matches!(auth, Auth::Everybody) {
             tracing::warn!("--auth=none: whoever reaches the port may start sessions, read them and stop them");
+        }
+        if sessions.body_identity == BodyIdentity::None {
+            tracing::warn!("--body-identity=none: whoever has a body's token may fetch it");
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! * [`wire`]: what clients send and get;
 //! * [`cluster`]: the API server, as clients get to know of it;
-//! * [`session`]: one session, from a request to events;
+//! * [`session`]: one session, from a request to events; [`sessions`]: all that there are, each with its task;
 //! * [`bodies`]: how what a session runs gets into its pod;
 //! * [`catalogue`], [`apps`], [`terms`], [`capabilities`]: what they may ask for, and how they learn of it;
 //! * [`quota`]: what all sessions may use together;
@@ -15,7 +15,6 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use cofferdam_runtime::errors::with_causes;
 use cofferdam_runtime::stop::Stop;
 use cofferdam_runtime::{logs, panics};
@@ -33,6 +32,7 @@ pub mod quota;
 pub mod routes;
 mod serve;
 pub mod session;
+pub mod sessions;
 pub mod terms;
 pub mod wire;
 
@@ -44,17 +44,26 @@ const USAGE: u8 = 64;
 /// Exit codes: 0 for an orderly end, 64 for bad usage or configuration (said on standard error), 1 for a start that failed
 /// or an end that was not orderly (said in the log).
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match args::Args::try_parse_from(arguments) {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // A closed standard error leaves nobody to tell.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
-        }
-    };
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
     let usage = |error: &dyn std::error::Error| {
+        // A closed standard error leaves nobody to tell.
         let _ = writeln!(io::stderr(), "cofferdam-api: {}", with_causes(error));
         ExitCode::from(USAGE)
+    };
+    // A word of its own, so that serving has none: it is what the program is for.
+    if arguments.get(1).is_some_and(|word| word == "quota") {
+        return match parsed::<args::QuotaArgs>(arguments.into_iter().skip(1)) {
+            Ok(arguments) => match arguments.render().map(|yaml| io::stdout().write_all(yaml.as_bytes())) {
+                Ok(Ok(())) => ExitCode::SUCCESS,
+                Ok(Err(error)) => usage(&error),
+                Err(error) => usage(&error),
+            },
+            Err(code) => code,
+        };
+    }
+    let arguments = match parsed::<args::Args>(arguments) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
     };
     if let Err(error) = logs::init(arguments.log_format, &arguments.log_filter) {
         return usage(&error);
@@ -78,4 +87,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What was typed; an exit code where that says nothing, or asks for help.
+fn parsed<A: clap::Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<A, ExitCode> {
+    A::try_parse_from(arguments).map_err(|error| {
+        let _ = error.print();
+        if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+    })
 }

@@ -5,7 +5,8 @@
 use std::time::Instant;
 
 use http::StatusCode;
-use prometheus::core::Collector;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 use crate::http::tokens::Outcome;
@@ -23,6 +24,13 @@ pub struct Metrics {
     duration: HistogramVec,
     streams: IntGaugeVec,
     token_reloads: IntCounterVec,
+}
+
+/// How many sessions there are, asked for by whoever reads the metrics.
+pub struct SessionCount<F> {
+    gauge: IntGaugeVec,
+    /// Gives how many live, and how many have ended and are kept.
+    count: F,
 }
 
 /// What stays open after its answer has begun.
@@ -110,6 +118,31 @@ impl Metrics {
             Outcome::Kept => "kept",
         };
         self.token_reloads.with_label_values(&[outcome]).inc();
+    }
+}
+
+impl<F: Fn() -> (usize, usize)> SessionCount<F> {
+    /// Of those that `count` knows: how many live, and how many have ended and are kept.
+    ///
+    /// # Errors
+    /// Never: its name is a good one.
+    pub fn new(count: F) -> prometheus::Result<Self> {
+        let gauge = Opts::new("sessions", "Sessions that live, and those that have ended and are kept.");
+        Ok(Self { gauge: IntGaugeVec::new(gauge, &["state"])?, count })
+    }
+}
+
+impl<F: Fn() -> (usize, usize) + Send + Sync> Collector for SessionCount<F> {
+    fn desc(&self) -> Vec<&Desc> {
+        self.gauge.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let (live, ended) = (self.count)();
+        for (state, count) in [("live", live), ("ended", ended)] {
+            self.gauge.with_label_values(&[state]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.gauge.collect()
     }
 }
 

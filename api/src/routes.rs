@@ -13,12 +13,16 @@ use crate::session::hub::Hub;
 use crate::terms::Terms;
 use crate::wire::{Io, TerminalInput};
 
+pub mod app_sessions;
 pub mod capabilities;
 pub mod create;
 pub mod events;
 pub mod health;
 pub mod io;
 pub mod openapi;
+pub mod probe;
+pub mod session;
+pub mod sessions;
 pub mod watch;
 
 /// What clients may ask for, and how they learn of it.
@@ -51,10 +55,15 @@ pub struct Live {
 pub fn operation(route: Route, schemas: &mut Schemas) -> Operation {
     match route {
         Route::Capabilities => capabilities::operation(schemas),
+        Route::CreateAppSession => app_sessions::operation(schemas),
+        Route::CreateSession => sessions::operation(schemas),
         Route::Events => events::operation(schemas),
         Route::Health => health::operation(schemas),
         Route::Io => io::operation(schemas),
         Route::OpenApi => openapi::operation(),
+        Route::Probe => probe::operation(schemas),
+        Route::Session => session::operation(schemas),
+        Route::StopSession => session::stopping(schemas),
         Route::Watch(route) => watch::operation(route, schemas),
     }
 }

@@ -27,4 +27,4 @@ pub mod story;
 pub mod sweep;
 pub mod terminal;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

@@ -2,11 +2,13 @@
 //!
 //! * [`Event`]: what a session's stream of events tells; [`Status`], [`Endpoint`] and the rest are its parts;
 //! * [`ServerFrame`], [`ClientFrame`], [`TerminalInput`]: what goes over its byte channel beside bytes;
-//! * [`CreateSession`], [`CreateAppSession`]: what makes a session; [`Created`], [`Session`]: what is answered.
+//! * [`CreateSession`], [`CreateAppSession`]: what makes a session; [`Created`], [`Session`]: what is answered;
+//! * [`Probe`], [`Probed`]: whether one can be had.
 //!
 //! Members that nobody knows are ignored, and members that say nothing are left out.
 
 mod event;
+mod probe;
 mod session;
 mod terminal;
 
@@ -14,6 +16,7 @@ pub use event::{
     Endpoint, Event, GAP_REASON, ListeningState, Phase, PortProtocol, RejectedPort, RouteState, RunPhase, RunTrigger,
     Status,
 };
+pub use probe::{Probe, Probed};
 pub use session::{
     App, Bundle, BundleFile, Config, CreateAppSession, CreateSession, Created, Encoding, Environment, Io, Mode, Port,
     PullPolicy, Session, SessionApp,

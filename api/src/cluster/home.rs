@@ -1,7 +1,8 @@
 //! Where sessions are.
 
-use cofferdam_kubernetes::{Cluster, Resource, Selection};
+use cofferdam_kubernetes::{Cluster, Failed, Resource, Selection};
 use cofferdam_model::keys;
+use serde_json::Value;
 
 /// The namespace of sessions, and the way to it. Clones share the way.
 #[derive(Clone, Debug)]
@@ -23,6 +24,14 @@ impl Home {
     #[must_use]
     pub fn secrets() -> Resource {
         Resource::core("secrets").metadata()
+    }
+
+    /// Whether a pod could be made now; none is.
+    ///
+    /// # Errors
+    /// With what a creation would fail by.
+    pub async fn try_pod(&self, pod: &Value) -> Result<(), Failed> {
+        self.cluster.try_out(&Self::pods(), &self.namespace, pod).await
     }
 
     /// Where pods are asked for.

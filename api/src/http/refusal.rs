@@ -11,6 +11,7 @@ use http::{HeaderName, Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::apps::AppCard;
 use crate::terms::Terms;
 use crate::wire::{Port, PortProtocol};
 
@@ -131,6 +132,33 @@ impl Refusal {
         let message = "accept the terms, and say so with their version in the header x-telo-accepted-terms";
         let required = TermsRequired { error: "terms_required", message, terms: terms.clone() };
         Self { status: StatusCode::PRECONDITION_REQUIRED, told: Told::Terms(Box::new(required)), header: None }
+    }
+
+    /// Something is wrong with the files of a bundle.
+    #[must_use]
+    pub fn invalid_bundle(message: String) -> Self {
+        Self::bad_request("invalid_bundle", message)
+    }
+
+    /// No app has that name.
+    #[must_use]
+    pub fn unknown_app(name: &str, offered: &[AppCard]) -> Self {
+        let names: Vec<&str> = offered.iter().map(|card| card.name.as_str()).collect();
+        let there = if names.is_empty() { "none is".to_owned() } else { format!("there are {}", names.join(", ")) };
+        let message = format!("no app `{}` is offered; {there}", shown(name, SHOWN));
+        Self::contract(StatusCode::NOT_FOUND, "unknown_app", message)
+    }
+
+    /// All places are taken by sessions that live.
+    #[must_use]
+    pub fn too_many_sessions(message: String) -> Self {
+        Self::contract(StatusCode::CONFLICT, "too_many_sessions", message)
+    }
+
+    /// A session could not be stopped, for which there is a sentence.
+    #[must_use]
+    pub fn stop_failed(message: String) -> Self {
+        Self::contract(StatusCode::INTERNAL_SERVER_ERROR, "stop_failed", message)
     }
 
     /// What is asked for in `config` is not offered.

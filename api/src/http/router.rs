@@ -7,6 +7,10 @@ use super::call;
 /// Every route that there is. What it does is in [`crate::routes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Route {
+    /// Makes a session of an app by name.
+    CreateAppSession,
+    /// Makes a session.
+    CreateSession,
     /// What clients may ask for.
     Capabilities,
     /// A session's events.
@@ -17,6 +21,12 @@ pub enum Route {
     Io,
     /// What all of it looks like.
     OpenApi,
+    /// Whether sessions can be had now.
+    Probe,
+    /// How a session is.
+    Session,
+    /// Ends a session.
+    StopSession,
     /// What only sessions have that outlive their runs.
     Watch(WatchRoute),
 }
@@ -65,11 +75,16 @@ pub struct Entry {
 }
 
 /// All routes.
-pub static ENTRIES: [Entry; 11] = [
+pub static ENTRIES: [Entry; 16] = [
     entry(Route::Health, Method::GET, "/v1/health", Audience::Public),
     entry(Route::OpenApi, Method::GET, "/v1/openapi.json", Audience::Public),
     // Not for everybody: it names what the operator runs.
     entry(Route::Capabilities, Method::GET, "/v1/capabilities", Audience::Callers),
+    entry(Route::Probe, Method::POST, "/v1/probe", Audience::Callers),
+    entry(Route::CreateSession, Method::POST, "/v1/sessions", Audience::Callers),
+    entry(Route::CreateAppSession, Method::POST, "/v1/apps/{name}/sessions", Audience::Callers),
+    entry(Route::Session, Method::GET, "/v1/sessions/{id}", Audience::Callers),
+    entry(Route::StopSession, Method::DELETE, "/v1/sessions/{id}", Audience::Callers),
     entry(Route::Events, Method::GET, "/v1/sessions/{id}/events", Audience::Readers),
     entry(Route::Io, Method::GET, "/v1/sessions/{id}/io", Audience::Sockets),
     watch(WatchRoute::ReadWorkspace, Method::GET, "/v1/sessions/{id}/workspace"),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cofferdam_model::session::SessionId;
 use cofferdam_runtime::http::{Reply, reply};
 use http::{Method, Request, StatusCode};
 use hyper::body::Body;
@@ -16,7 +15,9 @@ use super::origin::{self, Origins};
 use super::refusal::Refusal;
 use super::router::{Audience, ENTRIES, Entry, Route, Router};
 use crate::metrics::Metrics;
-use crate::routes::{self, Live, Offers};
+use crate::routes::create::Intake;
+use crate::routes::{self, Offers};
+use crate::sessions::Sessions;
 
 /// What routes share.
 #[derive(Clone, Debug)]
@@ -27,45 +28,49 @@ pub struct Shared {
     pub origins: Origins,
     /// What clients may ask for.
     pub offers: Arc<Offers>,
+    /// Those that there are.
+    pub sessions: Sessions,
+    /// What is taken of those who want one.
+    pub intake: Arc<Intake>,
     /// What is counted.
     pub metrics: Metrics,
     /// Ends streams: the server takes no new connections from now on.
     pub close: CancellationToken,
 }
 
-/// Answers clients. `find` gives the session of an id.
-pub struct Service<F> {
+/// Answers clients.
+pub struct Service {
     router: Router,
     shared: Shared,
-    find: F,
     openapi: Bytes,
 }
 
-impl<F: Fn(&SessionId) -> Option<Live>> Service<F> {
+impl Service {
     /// One that knows every route.
     ///
     /// # Errors
     /// When two routes contradict each other.
-    pub fn new(shared: Shared, find: F) -> Result<Self, matchit::InsertError> {
-        Ok(Self { router: Router::new(&ENTRIES)?, shared, find, openapi: openapi::document().into() })
+    pub fn new(shared: Shared) -> Result<Self, matchit::InsertError> {
+        Ok(Self { router: Router::new(&ENTRIES)?, shared, openapi: openapi::document().into() })
     }
 
     /// Answers one request.
-    pub fn answer<B: Body + Unpin>(&self, request: Request<B>) -> Reply {
+    pub async fn answer<B: Body + Unpin>(&self, request: Request<B>) -> Reply {
         let (head, body) = request.into_parts();
         let found = self.router.find(&head.method, head.uri.path());
         let begun = self.shared.metrics.begin(found.as_ref().map(|(entry, _)| entry.path));
         let (entry, parameter) = found.map_or((None, String::new()), |(entry, parameter)| (Some(entry), parameter));
-        let call = Call::new(head, parameter, body);
-        let mut reply = self.route(entry, &call).unwrap_or_else(|refusal| refusal.reply());
+        let mut call = Call::new(head, parameter, body);
+        let mut reply = self.route(entry, &mut call).await.unwrap_or_else(|refusal| refusal.reply());
         self.shared.origins.mark(&call.head.headers, &mut reply);
         begun.end(reply.status());
         if call.is_unread() { reply::closing(reply) } else { reply }
     }
 
-    fn route<B: Body + Unpin>(&self, entry: Option<&Entry>, call: &Call<B>) -> Result<Reply, Refusal> {
+    async fn route<B: Body + Unpin>(&self, entry: Option<&Entry>, call: &mut Call<B>) -> Result<Reply, Refusal> {
         let headers = &call.head.headers;
-        let Shared { access, origins, .. } = &self.shared;
+        let shared = &self.shared;
+        let Shared { access, origins, sessions, .. } = shared;
         let audience = entry.map_or(Audience::Public, |entry| entry.audience);
         if audience != Audience::Sockets && !origins.allow(headers) {
             return Err(Refusal::origin_not_allowed());
@@ -83,11 +88,16 @@ impl<F: Fn(&SessionId) -> Option<Live>> Service<F> {
             },
         }
         match entry.route {
-            Route::Capabilities => Ok(routes::capabilities::answer(&self.shared.offers)),
-            Route::Events => routes::events::answer(call, (self.find)(&call.session()?), &self.shared),
+            Route::Capabilities => Ok(routes::capabilities::answer(&shared.offers)),
+            Route::CreateAppSession => routes::app_sessions::answer(call, shared).await,
+            Route::CreateSession => routes::sessions::answer(call, shared).await,
+            Route::Events => routes::events::answer(call, sessions.find(&call.session()?), shared),
             Route::Health => Ok(routes::health::answer()),
-            Route::Io => routes::io::answer(call, &self.find, &self.shared),
-            Route::Watch(route) => routes::watch::answer(route, (self.find)(&call.session()?).as_ref()),
+            Route::Io => routes::io::answer(call, |id| sessions.find(id), shared),
+            Route::Probe => routes::probe::answer(call, shared).await,
+            Route::Session => routes::session::answer(sessions, &call.session()?),
+            Route::StopSession => routes::session::stop(sessions, call.session().ok().as_ref()).await,
+            Route::Watch(route) => routes::watch::answer(route, sessions.find(&call.session()?).as_ref()),
             Route::OpenApi => Ok(reply::bytes(StatusCode::OK, "application/json", self.openapi.clone())),
         }
     }

@@ -7,17 +7,110 @@
 
 use std::collections::HashSet;
 
-use http::HeaderMap;
+use cofferdam_model::ports::Ports;
+use cofferdam_runtime::http::{Reply, reply};
+use http::{HeaderMap, StatusCode};
 
 use super::Offers;
+use crate::http::body::Bodies;
 use crate::http::refusal::Refusal;
-use crate::wire::{App, CreateSession, Io, Mode};
+use crate::http::service::Shared;
+use crate::http::turns::Turns;
+use crate::http::validation::Shape;
+use crate::session::pod;
+use crate::session::record::{Confidential, shown};
+use crate::sessions::{NotBegun, Order};
+use crate::wire::{App, CreateAppSession, CreateSession, Created, Environment, Io, Mode, Port, Probe};
 
 /// The header by which a client says which terms it has accepted.
 const ACCEPTED_TERMS: &str = "x-telo-accepted-terms";
 
 /// The app of a session that names none.
-const ONLY_APP: &str = "app";
+pub const ONLY_APP: &str = "app";
+
+/// The longest path of an entry, in bytes: a pod with a longer one is refused.
+const LONGEST_ENTRY: usize = 1024;
+
+/// So many sessions are begun at a time, and so many wait for their turn.
+const AT_A_TIME: usize = 8;
+const WAITING: usize = 64;
+
+/// What is taken of those who want a session.
+#[derive(Debug)]
+pub struct Intake {
+    /// How much they may send.
+    pub bodies: Bodies,
+    /// How much is begun at a time.
+    pub turns: Turns,
+    /// What they send for a session.
+    pub session: Shape,
+    /// What they send for one of an app.
+    pub app_session: Shape,
+    /// What they send to find out whether there can be any.
+    pub probe: Shape,
+}
+
+impl Intake {
+    /// Requests whose bodies are bounded so.
+    #[must_use]
+    pub fn new(bodies: Bodies) -> Self {
+        Self {
+            bodies,
+            turns: Turns::new(AT_A_TIME, WAITING),
+            session: Shape::of::<CreateSession>(),
+            app_session: Shape::of::<CreateAppSession>(),
+            probe: Shape::of::<Probe>(),
+        }
+    }
+}
+
+/// Begins a session, and tells that it begins.
+///
+/// # Errors
+/// When there is no room for it, or too much is begun at once.
+pub async fn begin(shared: &Shared, order: Order) -> Result<Reply, Refusal> {
+    let _turn = shared.intake.turns.take().await?;
+    let created_at = shown(order.record.created_at);
+    let id = shared.sessions.create(order).await.map_err(|error| match error {
+        NotBegun::Full => Refusal::too_many_sessions(error.to_string()),
+        NotBegun::Random(_) => Refusal::overloaded(),
+    })?;
+    let created = Created {
+        stream_url: format!("/v1/sessions/{id}/events"),
+        created_at,
+        stream_token: shared.access.stream_token(&id),
+        session_id: id.to_string(),
+    };
+    // No key of it is anything but a text, so it can always be written.
+    Ok(reply::json(StatusCode::CREATED, serde_json::to_vec(&created).unwrap_or_default()))
+}
+
+/// The variables, if a program can have them: told before the session is promised (defect D17).
+///
+/// # Errors
+/// When it cannot.
+pub fn confidential(environment: Environment) -> Result<Confidential, Refusal> {
+    Confidential::new(environment, None).map_err(|error| Refusal::invalid(format!("body/env: {error}")))
+}
+
+/// The entry, if a pod can have it.
+///
+/// # Errors
+/// When it cannot.
+pub fn entry(path: String) -> Result<String, Refusal> {
+    if path.len() <= LONGEST_ENTRY {
+        return Ok(path);
+    }
+    Err(Refusal::invalid_bundle(format!("the path of what is run is longer than {LONGEST_ENTRY} bytes; shorten it")))
+}
+
+/// The ports, if a pod can have them.
+///
+/// # Errors
+/// When it cannot.
+pub fn ports_of(ports: &[Port]) -> Result<Ports, Refusal> {
+    pod::ports(ports).map_err(|error| Refusal::invalid(format!("body/ports: {error}")))
+}
 
 /// Names of containers that are no client's.
 const RESERVED_APPS: [&str; 2] = ["workspace", "agent"];
@@ -62,7 +155,7 @@ pub fn only_app(create: &CreateSession) -> Result<App, Refusal> {
             ports: create.ports.clone(),
             io: Io::Tty,
         };
-        ports([&app])?;
+        ports_beside_each_other(&app.ports)?;
         return Ok(app);
     };
     let mut names = HashSet::new();
@@ -77,7 +170,7 @@ pub fn only_app(create: &CreateSession) -> Result<App, Refusal> {
             return Err(Refusal::duplicate_app_name(name));
         }
     }
-    ports(apps)?;
+    ports_beside_each_other(apps.iter().flat_map(|app| &app.ports))?;
     match apps.as_slice() {
         [app] if app.io == Io::Tty => Ok(app.clone()),
         [_] => Err(Refusal::io_unsupported()),
@@ -86,16 +179,15 @@ pub fn only_app(create: &CreateSession) -> Result<App, Refusal> {
 }
 
 /// Whether all ports can be had beside each other.
-fn ports<'a>(apps: impl IntoIterator<Item = &'a App>) -> Result<(), Refusal> {
+///
+/// # Errors
+/// When two are one.
+pub fn ports_beside_each_other<'a>(ports: impl IntoIterator<Item = &'a Port>) -> Result<(), Refusal> {
     let mut taken = HashSet::new();
-    for app in apps {
-        for port in &app.ports {
-            if !taken.insert(*port) {
-                return Err(Refusal::port_conflict(*port));
-            }
-        }
+    match ports.into_iter().find(|port| !taken.insert(**port)) {
+        Some(port) => Err(Refusal::port_conflict(*port)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

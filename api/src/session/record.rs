@@ -124,6 +124,12 @@ impl Confidential {
         self.variables.iter().map(|(name, _)| name.as_str())
     }
 
+    /// The same, with the token of a body that was kept meanwhile.
+    #[must_use]
+    pub fn with_token(self, token: String) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
     /// Whether there is a token.
     #[must_use]
     pub fn has_token(&self) -> bool {

@@ -56,10 +56,13 @@ impl fmt::Debug for Objects {
     }
 }
 
-/// Makes a session, and tells what has become of it. Returns when that is told, or after a second; the rest is told later
-/// (lesson L23).
-pub async fn begin(home: Home, objects: Objects, told: impl FnOnce(Outcome) + Send + 'static) {
-    let making = tokio::spawn(async move { told(make(&home, &objects).await) });
+/// Makes a session by `making`, and tells what has become of it. Returns when that is told, or after a second; the rest is
+/// told later (lesson L23).
+pub async fn begin(
+    making: impl Future<Output = Outcome> + Send + 'static,
+    told: impl FnOnce(Outcome) + Send + 'static,
+) {
+    let making = tokio::spawn(async move { told(making.await) });
     // One that panicked has told nothing, and the sweep finds what it left.
     let _ = timeout(ANSWER, making).await;
 }

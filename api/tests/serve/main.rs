@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails in a helper fails the test")]
 
+mod cluster;
 mod program;
+mod sessions;
 
 use std::fs;
 
@@ -94,4 +96,13 @@ async fn connections_that_are_held_keep_nobody_out_and_cost_little() {
     }
     assert!(program.get("/v1/health", "").await.starts_with(GOOD));
     assert!(program.peak_mebibytes() < 64, "{} MiB", program.peak_mebibytes());
+}
+
+#[tokio::test]
+async fn the_quota_is_made_of_the_policy_that_is_named() {
+    let (code, said) = run(&["quota", "--policy=/nowhere/policy.yaml"]).await;
+    assert_eq!(code, 64);
+    assert!(said.contains("/nowhere/policy.yaml"), "{said}");
+    let (code, _) = run(&["quota", "--sessions=3"]).await;
+    assert_eq!(code, 0);
 }

@@ -9,6 +9,8 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::cluster::Cluster;
+
 /// Path of the program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-api");
 
@@ -20,14 +22,24 @@ pub(crate) struct Program {
     pub(crate) lines: Vec<String>,
     pub(crate) address: SocketAddr,
     pub(crate) admin_address: SocketAddr,
+    pub(crate) bodies_address: SocketAddr,
+    /// The cluster that it speaks to.
+    pub(crate) cluster: Cluster,
 }
 
 impl Program {
-    /// Starts it on free ports, and waits until it listens.
+    /// Starts it on free ports in a cluster where there is nothing, and waits until it listens.
     pub(crate) async fn start(flags: &[&str]) -> Self {
+        Self::start_in(Cluster::start().await, flags).await
+    }
+
+    /// The same in that cluster.
+    pub(crate) async fn start_in(cluster: Cluster, flags: &[&str]) -> Self {
         let mut child = Command::new(PROGRAM)
-            .args(["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json", "--default-image=i"])
+            .args(["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--bodies-listen=127.0.0.1:0"])
+            .args(["--log-format=json", "--default-image=i", "--body-store=memory"])
             .args(flags)
+            .env("KUBECONFIG", cluster.config())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -43,10 +55,23 @@ impl Program {
             }
         });
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut program = Self { child, log, lines: Vec::new(), address: nowhere, admin_address: nowhere };
+        let mut program = Self {
+            child,
+            log,
+            lines: Vec::new(),
+            address: nowhere,
+            admin_address: nowhere,
+            bodies_address: nowhere,
+            cluster,
+        };
         let listening = program.logged("listening").await;
         let address = |field: &str| listening[field].as_str().unwrap().parse().unwrap();
         (program.address, program.admin_address) = (address("address"), address("admin_address"));
+        program.bodies_address = address("bodies_address");
+        // All sessions that there are are known then.
+        while !program.admin("/readyz").await.contains("\r\n\r\nok") {
+            tokio::task::yield_now().await;
+        }
         program
     }
 
@@ -74,6 +99,19 @@ impl Program {
         self.exchange(get(path, headers).as_bytes()).await
     }
 
+    /// Asks with another method, and JSON.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n"
+        );
+        let answer = self.exchange(format!("{head}{body}").as_bytes()).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+
     /// Asks the admin port.
     pub(crate) async fn admin(&self, path: &str) -> String {
         exchange(self.admin_address, get(path, "").as_bytes()).await
@@ -84,6 +122,12 @@ impl Program {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap())).unwrap();
         let kibibytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB")).unwrap();
         kibibytes.trim().parse::<u64>().unwrap() / 1024
+    }
+
+    /// Kills it, as a node does that runs out of memory.
+    pub(crate) async fn kill(mut self) -> Cluster {
+        self.child.kill().await.unwrap();
+        self.cluster
     }
 
     /// Sends SIGTERM.
@@ -112,7 +156,7 @@ pub(crate) async fn run(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     let mut answer = String::new();

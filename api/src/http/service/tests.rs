@@ -1,10 +1,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use cofferdam_model::session::SessionId;
 use cofferdam_runtime::http::Limits;
 use futures_util::StreamExt as _;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, ORIGIN, WWW_AUTHENTICATE};
 use http_body_util::{BodyExt as _, Full};
+use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -14,23 +17,27 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use super::super::testing::{Client, serve};
 use super::super::tokens::Reloader;
 use super::*;
+use crate::http::body::Bodies;
 use crate::session::hub::Stream as Output;
-use crate::wire::{Event, Status};
+use crate::session::informer::{Seen, Told};
+use crate::session::record::{App, Confidential, Record};
+use crate::session::testing::Api;
+use crate::wire::{Io, Mode};
 
 const TOKEN: &str = "token-0123456789-0123456789";
 const ID: &str = "abcdefghijkl";
-
-type Find = fn(&SessionId) -> Option<Live>;
 
 fn shared(access: Access, origins: &str) -> Shared {
     let metrics = Metrics::register(&Registry::new()).unwrap();
     let origins = Origins::parse(origins).unwrap();
     let offers = Arc::new(Offers::of_test("runtime:1.0.0"));
-    Shared { access, origins, offers, metrics, close: CancellationToken::new() }
+    let intake = Arc::new(Intake::new(Bodies::new(1_000_000, Duration::from_secs(10))));
+    let sessions = Sessions::of_test(Api::default().home(), 1);
+    Shared { access, origins, offers, sessions, intake, metrics, close: CancellationToken::new() }
 }
 
-fn service(origins: &str) -> Service<Find> {
-    Service::new(shared(Access::Everybody, origins), (|_| None) as Find).unwrap()
+fn service(origins: &str) -> Service {
+    Service::new(shared(Access::Everybody, origins)).unwrap()
 }
 
 /// A port on which there is one session, of which something was told; callers need a token. Gives its stream token too.
@@ -41,12 +48,19 @@ async fn port(origins: &str) -> (SocketAddr, String) {
     let access = Access::Token(Reloader::load(path).unwrap().current());
     let id = SessionId::parse(ID).unwrap();
     let stream_token = access.stream_token(&id).unwrap();
-    let live = Live::of_test();
-    live.hub.tell(&Event::Status { status: Status::Starting });
-    live.hub.output(Output::Tty, b"hello");
-    let find = move |asked: &SessionId| (*asked == id).then(|| live.clone());
-    let service = Service::new(shared(access, origins), find).unwrap();
-    let (address, _) = serve(Limits::default(), move |request| std::future::ready(service.answer(request))).await;
+    let shared = shared(access, origins);
+    // Its pod is on its way.
+    let app = App { name: "app".to_owned(), io: Io::Tty, ports: vec![] };
+    let record = Record { created_at: Timestamp::MAX, mode: Mode::Run, inspect: false, image: None, apps: vec![app] };
+    let secret = Some(Arc::new(record.secret(&id, "n", &Confidential::default())));
+    shared.sessions.told(Told::Session(id.clone(), Seen { pod: None, secret }));
+    shared.sessions.find(&id).unwrap().hub.output(Output::Tty, b"hello");
+    let service = Arc::new(Service::new(shared).unwrap());
+    let (address, _) = serve(Limits::default(), move |request| {
+        let service = Arc::clone(&service);
+        async move { service.answer(request).await }
+    })
+    .await;
     (address, stream_token)
 }
 
@@ -144,8 +158,8 @@ fn request(method: Method, path: &str) -> Request<Full<Bytes>> {
     Request::builder().method(method).uri(path).body(Full::default()).unwrap()
 }
 
-async fn ask(service: &Service<Find>, request: Request<Full<Bytes>>) -> (Reply, Value) {
-    let (head, body) = service.answer(request).into_parts();
+async fn ask(service: &Service, request: Request<Full<Bytes>>) -> (Reply, Value) {
+    let (head, body) = service.answer(request).await.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     (Reply::from_parts(head, reply::empty(StatusCode::OK).into_body()), json)

@@ -118,7 +118,8 @@ async fn l23_who_asks_is_answered_after_a_second_and_told_the_rest_later() {
     api.creations((0..5).map(|_| Creation::Refused(500, UNTRUSTED)));
     let (told, telling) = mpsc::channel();
     let begun = Instant::now();
-    begin(api.home(), objects(), move |outcome| told.send(outcome).unwrap()).await;
+    let home = api.home();
+    begin(async move { make(&home, &objects()).await }, move |outcome| told.send(outcome).unwrap()).await;
     assert_eq!((begun.elapsed(), telling.try_recv().is_err()), (ANSWER, true));
     tokio::time::sleep(PATIENCE).await;
     assert_eq!(telling.try_recv(), Ok(Outcome::Submitted));

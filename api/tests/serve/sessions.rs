@@ -1,0 +1,216 @@
+//! Sessions, from a client's first request to their end, in a cluster that a test plays.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::program::{Program, exchange, get};
+
+fn wanted() -> String {
+    json!({
+        "bundle": {"entryRelativePath": "app.yaml", "files": [{"relativePath": "app.yaml", "contents": "kind: App"}]},
+        "env": {"KEY": "hunter2"},
+        "ports": [],
+        "inspect": true,
+        "config": {"image": "i", "pullPolicy": "missing"},
+    })
+    .to_string()
+}
+
+/// A session that was asked for: its id, and its pod.
+async fn begun(program: &Program) -> (String, String) {
+    let (status, created) = program.ask("POST", "/v1/sessions", &wanted()).await;
+    assert_eq!(status, 201, "{created}");
+    let id = created["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(created["streamUrl"], format!("/v1/sessions/{id}/events"));
+    let pod = format!("pods/run-{id}");
+    (id, pod)
+}
+
+/// Reads a session's events from the last one that is known, up to one that holds `text`.
+async fn events_until(program: &Program, id: &str, last: u64, text: &str) -> String {
+    let mut stream = TcpStream::connect(program.address).await.unwrap();
+    let request = format!("GET /v1/sessions/{id}/events?lastEventId={last} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut read = Vec::new();
+    loop {
+        let length = stream.read_buf(&mut read).await.unwrap();
+        let so_far = String::from_utf8_lossy(&read);
+        if so_far.contains(text) {
+            return so_far.into_owned();
+        }
+        assert!(length > 0, "no {text} in {so_far}");
+    }
+}
+
+/// The next binary frame of a terminal: its number, and what was written.
+async fn frame<S>(terminal: &mut tokio_tungstenite::WebSocketStream<S>) -> (u32, Bytes)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    loop {
+        if let Message::Binary(bytes) = terminal.next().await.unwrap().unwrap() {
+            assert_eq!(bytes[4], 0, "it is a terminal's");
+            return (u32::from_be_bytes(bytes[..4].try_into().unwrap()), bytes.slice(5..));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_from_its_request_to_the_end_of_its_retention() {
+    let mut program = Program::start(&["--auth=none", "--retention=1s", "--drain-delay=0s"]).await;
+    assert_eq!(
+        program.ask("POST", "/v1/probe", r#"{"config": {"image": "i", "pullPolicy": "missing"}}"#).await.1["status"],
+        "ready"
+    );
+    let (id, pod) = begun(&program).await;
+    let made = program.cluster.object(&pod).unwrap();
+    assert_eq!(made["spec"]["containers"][0]["env"][0]["valueFrom"]["secretKeyRef"]["key"], "env-0");
+    assert!(!made.to_string().contains("hunter2"), "{made}");
+    let secret = program.cluster.object(&format!("secrets/s-{id}")).unwrap();
+    let token = String::from_utf8(STANDARD.decode(secret["data"]["token"].as_str().unwrap()).unwrap()).unwrap();
+
+    // The pod fetches its body, and another one does not.
+    let path = format!("/internal/bundles/{id}");
+    for (name, status) in [(format!("run-{id}"), "200"), ("run-other".to_owned(), "404")] {
+        let headers = format!("authorization: Bearer {token}\r\nx-cofferdam-identity: {name}\r\n");
+        let request = get(&path, &headers);
+        let mut stream = TcpStream::connect(program.bodies_address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{name}");
+    }
+    assert!(exchange(program.bodies_address, get("/v1/health", "").as_bytes()).await.starts_with("HTTP/1.1 404 "));
+
+    // It runs, and writes and reads.
+    program.cluster.logs("before\n");
+    program.cluster.merge(&pod, &json!({"status": {"phase": "Running"}}));
+    let told = events_until(&program, &id, 0, "\"running\"").await;
+    assert!(
+        told.contains("id: 1\nevent: status\ndata: {\"type\":\"status\",\"status\":{\"kind\":\"starting\"}}"),
+        "{told}"
+    );
+    let stream = TcpStream::connect(program.address).await.unwrap();
+    let url = format!("ws://x/v1/sessions/{id}/io?lastSeq=0");
+    let (mut terminal, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+    assert_eq!(frame(&mut terminal).await, (1, Bytes::from_static(b"before\n")));
+    let mut attached = program.cluster.attached.recv().await.unwrap();
+    attached.send(Message::Binary(Bytes::from_static(b"\x01> "))).await.unwrap();
+    assert_eq!(frame(&mut terminal).await, (2, Bytes::from_static(b"> ")));
+    terminal.send(Message::Binary(Bytes::from_static(b"hi"))).await.unwrap();
+    let typed = loop {
+        if let Message::Binary(bytes) = attached.next().await.unwrap().unwrap() {
+            break bytes;
+        }
+    };
+    assert_eq!(&typed[..], b"\x00hi");
+    let (status, session) = program.ask("GET", &format!("/v1/sessions/{id}"), "").await;
+    assert_eq!((status, &session["status"]["kind"]), (200, &json!("running")));
+
+    // It is stopped, and kept for a second.
+    assert_eq!(program.ask("DELETE", &format!("/v1/sessions/{id}"), "").await.0, 204);
+    assert_eq!(program.cluster.object(&pod), None);
+    events_until(&program, &id, 0, "\"stopped\"").await;
+    loop {
+        if let Message::Close(Some(frame)) = terminal.next().await.unwrap().unwrap() {
+            break assert_eq!(u16::from(frame.code), 1000);
+        }
+    }
+    while program.ask("GET", &format!("/v1/sessions/{id}"), "").await.0 != 404 {
+        tokio::task::yield_now().await;
+    }
+    while program.cluster.object(&format!("secrets/s-{id}")).is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(program.ask("DELETE", &format!("/v1/sessions/{id}"), "").await.0, 204);
+    program.terminate().await;
+    assert!(program.end().await.success());
+    let line = program.lines.iter().find(|line| line.contains("hunter2") || line.contains(&token));
+    assert_eq!(line, None);
+}
+
+#[tokio::test]
+async fn d29_sessions_outlive_the_program_and_its_next_one_goes_on_with_them() {
+    let program = Program::start(&["--auth=none"]).await;
+    let (id, pod) = begun(&program).await;
+    program.cluster.merge(&pod, &json!({"metadata": {"creationTimestamp": "2026-01-02T03:04:05Z"}}));
+    program.cluster.merge(&pod, &json!({"status": {"phase": "Running"}}));
+    events_until(&program, &id, 0, "\"running\"").await;
+    let cluster = program.kill().await;
+    cluster.logs("written meanwhile\n");
+
+    let program = Program::start_in(cluster, &["--auth=none", "--drain-delay=0s"]).await;
+    let told = events_until(&program, &id, 2, "\"running\"").await;
+    assert!(told.contains("event: gap\n"), "{told}");
+    let stream = TcpStream::connect(program.address).await.unwrap();
+    let url = format!("ws://x/v1/sessions/{id}/io?lastSeq=0");
+    let (mut terminal, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+    let (number, written) = frame(&mut terminal).await;
+    assert_eq!((number > 1_000_000, written), (true, Bytes::from_static(b"written meanwhile\n")));
+    program.terminate().await;
+    loop {
+        if let Message::Close(Some(frame)) = terminal.next().await.unwrap().unwrap() {
+            break assert_eq!(u16::from(frame.code), 1012);
+        }
+    }
+    assert!(program.cluster.object(&pod).is_some(), "it goes on");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_before_anything_is_begun() {
+    let apps = tempfile::tempdir().unwrap();
+    let file = apps.path().join("apps.yaml");
+    std::fs::write(&file, "notebook: {image: private/notebook, env: {LICENSE: hunter2}}").unwrap();
+    let apps_file = format!("--apps={}", file.display());
+    let program = Program::start(&["--auth=none", "--sessions=1", &apps_file, "--terms-body=Be kind."]).await;
+    let accepts = |request: &str| request.replace("content-type:", "x-telo-accepted-terms: TERMS\r\ncontent-type:");
+    let terms = program.ask("POST", "/v1/sessions", &wanted()).await;
+    assert_eq!((terms.0, &terms.1["error"]), (428, &json!("terms_required")));
+    let version = terms.1["terms"]["version"].as_str().unwrap().to_owned();
+    let ask = async |path: &str, body: String| -> (u16, Value) {
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        let request = accepts(&head).replace("TERMS", &version) + &body;
+        let answer = exchange(program.address, request.as_bytes()).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
+    };
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut wanted: Value = serde_json::from_str(&wanted()).unwrap();
+        change(&mut wanted);
+        wanted.to_string()
+    };
+    for (body, status, code) in [
+        ("{}".to_owned(), 400, "FST_ERR_VALIDATION"),
+        (with(&|it| it["bundle"]["files"][0]["relativePath"] = json!("../a")), 400, "invalid_bundle"),
+        (with(&|it| it["bundle"]["entryRelativePath"] = json!("other")), 400, "invalid_bundle"),
+        (with(&|it| it["config"]["image"] = json!("other")), 400, "invalid_config"),
+        (with(&|it| it["mode"] = json!("watch")), 400, "watch_disabled"),
+        (with(&|it| it["env"]["BIG"] = json!("x".repeat(200_000))), 400, "FST_ERR_VALIDATION"),
+        (with(&|it| it["env"]["a=b"] = json!("x")), 400, "FST_ERR_VALIDATION"),
+        (with(&|it| it["extra"] = json!("x".repeat(17 << 20))), 413, "FST_ERR_CTP_BODY_TOO_LARGE"),
+    ] {
+        let (answered, error) = ask("/v1/sessions", body).await;
+        let word = if error["code"].is_string() { &error["code"] } else { &error["error"] };
+        assert_eq!((answered, word), (status, &json!(code)), "{error}");
+    }
+    assert_eq!(program.ask("POST", "/v1/apps/other/sessions", "{}").await.1["error"], "unknown_app");
+    let (status, created) = ask("/v1/apps/notebook/sessions", r#"{"env": {"LICENSE": "mine"}}"#.to_owned()).await;
+    assert_eq!(status, 201, "{created}");
+    let id = created["sessionId"].as_str().unwrap();
+    let pod = program.cluster.object(&format!("pods/run-{id}")).unwrap();
+    assert_eq!(pod["spec"]["containers"][0]["image"], "private/notebook");
+    assert_eq!(pod["metadata"]["labels"]["cofferdam.dev/profile"], "app");
+    let secret = program.cluster.object(&format!("secrets/s-{id}")).unwrap();
+    assert_eq!(secret["data"]["env-0"], STANDARD.encode("hunter2"));
+    let (status, error) = ask("/v1/sessions", wanted()).await;
+    assert_eq!((status, &error["error"]), (409, &json!("too_many_sessions")));
+}
