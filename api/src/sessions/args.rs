@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use cofferdam_model::policy::Policy;
+use cofferdam_model::policy::{LONGEST_FINISHED_GRACE_SECONDS, Policy};
 use cofferdam_policy_file::{Installation, PolicyFileError, PolicySource};
 use cofferdam_runtime::duration;
 
@@ -63,13 +63,13 @@ pub struct SessionsArgs {
     )]
     pub sessions: u32,
 
-    /// How long a session that has ended is kept for those who come back.
+    /// How long a session that has ended is kept for those who come back; a day at most, as its pod.
     #[arg(
         long,
         value_name = "TIME",
         env = "COFFERDAM_API_RETENTION",
         default_value = "4h",
-        value_parser = duration::interval
+        value_parser = kept
     )]
     pub retention: Duration,
 
@@ -269,6 +269,13 @@ impl std::str::FromStr for Words {
     }
 }
 
+/// How long an agent keeps a finished pod at most is how long a session can be kept.
+fn kept(text: &str) -> Result<Duration, String> {
+    let kept = duration::interval(text).map_err(|error| error.to_string())?;
+    let most = Duration::from_secs(LONGEST_FINISHED_GRACE_SECONDS.into());
+    if kept <= most { Ok(kept) } else { Err(format!("a finished pod is kept for {} h at most", most.as_secs() / 3600)) }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -313,6 +320,9 @@ mod tests {
         let command =
             config(&["--run-command=[\"run\", \"$(INSPECT)\", \"$(ENTRY)\"]", "--inspect-arguments=[\"-i\"]"]);
         assert_eq!(command.unwrap().command.unwrap().of("/app/a", true), ["run", "-i", "/app/a"]);
-        assert!(Line::try_parse_from(["test", "--run-command=node"]).is_err());
+        for flag in ["--run-command=node", "--retention=25h", "--retention=0s", "--sessions=0", "--body-store=ftp://a"]
+        {
+            assert!(Line::try_parse_from(["test", flag]).is_err(), "{flag}");
+        }
     }
 }

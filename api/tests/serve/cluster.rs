@@ -54,6 +54,10 @@ struct State {
     /// What happened, in order: its version is its place, from 1.
     events: Vec<(&'static str, String, Value)>,
     log: String,
+    /// Why no pod can be made.
+    refusal: Option<&'static str>,
+    /// Whether nothing can be asked for.
+    is_broken: bool,
 }
 
 impl Cluster {
@@ -102,6 +106,16 @@ impl Cluster {
         self.server.put("MODIFIED", which, object);
     }
 
+    /// No pod can be made from now on, in these words.
+    pub(crate) fn refuses(&self, message: &'static str) {
+        self.server.state().refusal = Some(message);
+    }
+
+    /// Nothing can be asked for, or again.
+    pub(crate) fn breaks(&self, is_broken: bool) {
+        self.server.state().is_broken = is_broken;
+    }
+
     /// A program has written something.
     pub(crate) fn logs(&self, text: &str) {
         self.server.state().log.push_str(text);
@@ -138,6 +152,9 @@ impl Server {
             assert_eq!(whole, "/apis/authentication.k8s.io/v1/tokenreviews");
             return review(&sent(request).await);
         };
+        if self.state().is_broken {
+            return failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "etcd of team-b is down");
+        }
         let method = request.method().clone();
         match path.rsplit_once('/') {
             Some((_, "log")) => return plain(StatusCode::OK, self.state().log.clone().into()),
@@ -150,6 +167,10 @@ impl Server {
             _ => {}
         }
         let sent = sent(request).await;
+        let refusal = self.state().refusal.filter(|_| method == Method::POST && path == "pods");
+        if let Some(message) = refusal {
+            return failure(StatusCode::FORBIDDEN, "Forbidden", message);
+        }
         if method == Method::POST {
             let key = format!("{path}/{}", sent["metadata"]["name"].as_str().unwrap());
             if query.contains_key("dryRun") {
@@ -248,6 +269,12 @@ fn plain(status: StatusCode, body: Bytes) -> Answer {
     let mut answer = Response::new(Full::new(body).boxed_unsync());
     *answer.status_mut() = status;
     answer
+}
+
+fn failure(code: StatusCode, reason: &str, message: &str) -> Answer {
+    let status =
+        json!({"kind": "Status", "status": "Failure", "code": code.as_u16(), "reason": reason, "message": message});
+    plain(code, status.to_string().into())
 }
 
 fn shown(object: Value, is_sparing: bool) -> Value {

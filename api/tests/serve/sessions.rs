@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::TOKEN;
 use crate::program::{Program, exchange, get};
 
 fn wanted() -> String {
@@ -34,8 +35,13 @@ async fn begun(program: &Program) -> (String, String) {
 
 /// Reads a session's events from the last one that is known, up to one that holds `text`.
 async fn events_until(program: &Program, id: &str, last: u64, text: &str) -> String {
+    read_until(program, &format!("/v1/sessions/{id}/events?lastEventId={last}"), text).await
+}
+
+/// Reads a stream up to `text`.
+async fn read_until(program: &Program, path: &str, text: &str) -> String {
     let mut stream = TcpStream::connect(program.address).await.unwrap();
-    let request = format!("GET /v1/sessions/{id}/events?lastEventId={last} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut read = Vec::new();
     loop {
@@ -160,6 +166,63 @@ async fn d29_sessions_outlive_the_program_and_its_next_one_goes_on_with_them() {
         }
     }
     assert!(program.cluster.object(&pod).is_some(), "it goes on");
+}
+
+#[tokio::test]
+async fn d11_what_the_cluster_refuses_is_told_as_a_sentence_of_ours() {
+    let program = Program::start(&["--auth=none"]).await;
+    program.cluster.refuses("pods \"run-a\" is forbidden: exceeded quota: sessions, used: pods=32 of team-b");
+    let (_, probed) = program.ask("POST", "/v1/probe", r#"{"config": {"image": "i", "pullPolicy": "missing"}}"#).await;
+    let (id, _) = begun(&program).await;
+    let told = events_until(&program, &id, 0, " (reference ").await;
+    assert_eq!(probed["status"], "unavailable");
+    for told in [probed["message"].as_str().unwrap(), &told] {
+        assert!(told.contains("a ResourceQuota of the namespace of sessions does not allow it"), "{told}");
+        assert!(!told.contains("team-b"), "{told}");
+    }
+    assert_eq!(program.ask("DELETE", &format!("/v1/sessions/{id}"), "").await.0, 204);
+}
+
+#[tokio::test]
+async fn d11_an_end_that_the_cluster_does_not_take_is_told_and_can_be_asked_for_again() {
+    let program = Program::start(&["--auth=none"]).await;
+    let (id, pod) = begun(&program).await;
+    program.cluster.breaks(true);
+    let (status, refused) = program.ask("DELETE", &format!("/v1/sessions/{id}"), "").await;
+    assert_eq!((status, &refused["error"]), (500, &json!("stop_failed")));
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("the Kubernetes API server does not answer") && !message.contains("team-b"),
+        "{message}"
+    );
+    program.cluster.breaks(false);
+    assert!(program.cluster.object(&pod).is_some());
+    assert_eq!(program.ask("DELETE", &format!("/v1/sessions/{id}"), "").await.0, 204);
+    assert_eq!(program.cluster.object(&pod), None);
+}
+
+#[tokio::test]
+async fn who_begins_a_session_may_give_its_streams_to_a_browser_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, TOKEN).unwrap();
+    let program = Program::start(&[&format!("--token-file={}", path.display())]).await;
+    for (method, path) in [("POST", "/v1/sessions"), ("POST", "/v1/probe"), ("DELETE", "/v1/sessions/abcdefghijkl")] {
+        assert_eq!(program.ask(method, path, "").await.0, 401, "{path}");
+    }
+    let (wanted, bearer) = (wanted(), format!("authorization: Bearer {TOKEN}\r\n"));
+    let head = format!(
+        "POST /v1/sessions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         {bearer}content-length: {}\r\n\r\n",
+        wanted.len()
+    );
+    let answer = exchange(program.address, format!("{head}{wanted}").as_bytes()).await;
+    let created: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let (id, token) = (created["sessionId"].as_str().unwrap(), created["streamToken"].as_str().unwrap());
+    read_until(&program, &format!("/v1/sessions/{id}/events?access_token={token}"), "\"starting\"").await;
+    let answer = program.get(&format!("/v1/sessions/{id}?access_token={token}"), "").await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert!(program.get(&format!("/v1/sessions/{id}"), &bearer).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]
