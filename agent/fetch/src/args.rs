@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) into: PathBuf,
 
-    /// Holds the token that the server asks for. With it, the server is told when the body has arrived.
+    /// Holds the token that the server asks for. A server that wants to be told when the body has arrived is told by it.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 

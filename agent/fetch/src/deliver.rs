@@ -31,20 +31,22 @@ pub(crate) fn deliver(args: &Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::disk("start", error))?;
     let delivered = place_body(args, &remote, &runtime, deadline, &place, &digest);
-    if delivered.is_ok() {
-        say("the body is in its place");
-        if args.token_file.is_some() {
-            acknowledge(&runtime, &remote, &deadline);
+    match &delivered {
+        Ok(is_acknowledgement_asked) => {
+            say("the body is in its place");
+            if *is_acknowledgement_asked && args.token_file.is_some() {
+                acknowledge(&runtime, &remote, &deadline);
+            }
         }
-    } else {
         // The reason of the failure counts, and the next run cleans as well.
-        let _ = place.clean();
+        Err(_) => drop(place.clean()),
     }
     // A lookup of a name may hang for longer than all of it may take.
     runtime.shutdown_background();
-    delivered
+    delivered.map(drop)
 }
 
+/// Returns whether its server wants to know; nobody does of a body that an earlier run fetched.
 fn place_body(
     args: &Args,
     remote: &Remote,
@@ -52,14 +54,18 @@ fn place_body(
     deadline: Deadline,
     place: &Place,
     digest: &str,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
+    let mut is_acknowledgement_asked = false;
     if !place.is_verified() {
         let limits = Limits { bytes: args.max_bytes, entries: args.max_entries };
         let mut may_be_mixed = true;
         loop {
             let mut download = Download::new(runtime, remote, deadline, limits.stream());
             match fetch(&mut download, place, limits, digest)? {
-                Outcome::Whole => break,
+                Outcome::Whole => {
+                    is_acknowledgement_asked = download.is_acknowledgement_asked();
+                    break;
+                }
                 Outcome::Changed => say("beginning anew: the body has changed on its server"),
                 // Of what came in parts, some may be of another version, which a server need not say.
                 Outcome::Different(_) if download.is_resumed() && may_be_mixed => {
@@ -73,7 +79,8 @@ fn place_body(
         }
         place.verify()?;
     }
-    place.complete()
+    place.complete()?;
+    Ok(is_acknowledgement_asked)
 }
 
 enum Outcome {

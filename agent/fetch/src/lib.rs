@@ -1,4 +1,5 @@
-//! The init container's program: it fetches a body over HTTP, checks its digest, unpacks it safely and acknowledges.
+//! The init container's program: it fetches a body over HTTP, checks its digest, unpacks it safely and acknowledges it
+//! where that is asked for.
 //!
 //! ```text
 //! args ─▶ place: is it there already? ──────────────────────────────────────┐

@@ -1,6 +1,6 @@
 //! Telling the server that the body has arrived, so that it need not keep it.
 
-use http::Method;
+use http::{HeaderMap, Method};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
@@ -8,6 +8,14 @@ use super::Remote;
 use super::connect::{self, Trouble};
 use super::deadline::Deadline;
 use crate::say;
+
+/// The header of an answer with the body by which a server asks to be told. To any other a `DELETE` would be an order.
+const ASKED: &str = "x-cofferdam-acknowledge";
+
+/// Whether whoever answered so wants a `DELETE` once the body has arrived.
+pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
+    headers.get(ASKED).is_some_and(|how| how == "delete")
+}
 
 /// Sends one `DELETE` to the body's URL. The body is here, whatever comes of it: the server forgets it in a while anyway.
 pub(crate) fn acknowledge(runtime: &Runtime, remote: &Remote, deadline: &Deadline) {

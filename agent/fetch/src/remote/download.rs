@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout, timeout_at};
 
+use super::acknowledge;
 use super::address::Address;
 use super::answer::{Attempt, follow, meaning, refused};
 use super::connect::{self, Trouble};
@@ -55,6 +56,7 @@ pub(crate) struct Download<'a> {
     trouble: String,
     failures: u32,
     told_skew: bool,
+    acknowledgement_asked: bool,
 }
 
 impl<'a> Download<'a> {
@@ -75,6 +77,7 @@ impl<'a> Download<'a> {
             trouble: "it was still sending".to_owned(),
             failures: 0,
             told_skew: false,
+            acknowledgement_asked: false,
         }
     }
 
@@ -86,6 +89,11 @@ impl<'a> Download<'a> {
     /// Whether it consists of parts of several answers.
     pub(crate) fn is_resumed(&self) -> bool {
         self.resumed
+    }
+
+    /// Whether the origin of the body's URL sent it itself, the end of it at least, and wants to know that it arrived.
+    pub(crate) fn is_acknowledgement_asked(&self) -> bool {
+        self.acknowledgement_asked
     }
 
     /// Reads the rest, for the digest alone; returns why it stopped, if it did.
@@ -157,6 +165,8 @@ impl<'a> Download<'a> {
         for _ in 0..=MOST_REDIRECTS {
             let response = self.ask(&address).await?;
             let status = response.status().as_u16();
+            self.acknowledgement_asked =
+                address.is_same_origin(&self.remote.address) && acknowledge::is_asked_for(response.headers());
             match status {
                 200 => return self.whole(response).await,
                 206 if self.received > 0 => return self.rest(response),

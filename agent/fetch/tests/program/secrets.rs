@@ -1,7 +1,9 @@
 //! Tokens: where they go, and where not.
 
+use std::fs;
+
 use crate::fetch::{Pod, body, served};
-use crate::server::{Answer, Server};
+use crate::server::{Answer, End, Server, sha256};
 
 struct Tokens {
     pod: Pod,
@@ -23,7 +25,8 @@ impl Tokens {
 
 #[test]
 fn both_tokens_are_shown_and_the_body_is_acknowledged() {
-    let (body, server) = served();
+    let body = body();
+    let server = Server::start(vec![Answer::whole(&body).told()]);
     let tokens = tokens();
     let ended = tokens.pod.fetch_with(&server.url("/bodies/x?a=b"), &body, &tokens.flags());
     ended.well();
@@ -39,22 +42,60 @@ fn both_tokens_are_shown_and_the_body_is_acknowledged() {
 
 #[test]
 fn without_a_token_nothing_is_acknowledged() {
-    let (body, server) = served();
+    let body = body();
+    let server = Server::start(vec![Answer::whole(&body).told()]);
     Pod::new().fetch(&server.url("/body"), &body).well();
     assert_eq!(server.methods(), ["GET"]);
     assert_eq!(server.asked()[0].header("authorization"), None);
 }
 
 #[test]
-fn another_origin_gets_no_token_and_the_first_one_the_acknowledgement() {
-    let (body, elsewhere) = served();
+fn who_does_not_ask_for_an_acknowledgement_keeps_the_body() {
+    let body = body();
+    let answers = [Answer::whole(&body), Answer::whole(&body).header("x-cofferdam-acknowledge", "no")];
+    for answer in answers {
+        let server = Server::start(vec![answer]);
+        let tokens = tokens();
+        tokens.pod.fetch_with(&server.url("/body"), &body, &tokens.flags()).well();
+        assert_eq!(server.methods(), ["GET"]);
+    }
+}
+
+#[test]
+fn who_sent_the_end_of_the_body_says_whether_to_acknowledge() {
+    let body = body();
+    let begun = || Answer::begun(&body, 3000, End::Cut);
+    let server = Server::start(vec![begun(), Answer::rest(&body, 3000).told()]);
+    let tokens = tokens();
+    tokens.pod.fetch_with(&server.url("/body"), &body, &tokens.flags()).well();
+    assert_eq!(server.methods(), ["GET", "GET", "DELETE"]);
+    let server = Server::start(vec![begun().told(), Answer::rest(&body, 3000)]);
+    let tokens = self::tokens();
+    tokens.pod.fetch_with(&server.url("/body"), &body, &tokens.flags()).well();
+    assert_eq!(server.methods(), ["GET", "GET"]);
+}
+
+#[test]
+fn a_body_that_this_run_did_not_fetch_is_not_acknowledged() {
+    let body = body();
+    let server = Server::start(vec![Answer::whole(&body).told()]);
+    let tokens = tokens();
+    fs::create_dir(tokens.pod.app().join(format!(".cofferdam-verified-{}", sha256(&body)))).unwrap();
+    tokens.pod.fetch_with(&server.url("/body"), &body, &tokens.flags()).well();
+    assert_eq!(server.asked().len(), 0);
+}
+
+#[test]
+fn another_origin_gets_no_token_and_then_nobody_an_acknowledgement() {
+    let body = body();
+    let elsewhere = Server::start(vec![Answer::whole(&body).told()]);
     let to = elsewhere.url("/signed?key=hush");
-    let server =
-        Server::start(vec![Answer::new(302).header("location", "/on"), Answer::new(307).header("location", &to)]);
+    let away = Answer::new(307).header("location", &to).told();
+    let server = Server::start(vec![Answer::new(302).header("location", "/on"), away]);
     let tokens = tokens();
     let ended = tokens.pod.fetch_with(&server.url("/body"), &body, &tokens.flags());
     ended.well();
-    assert_eq!(server.methods(), ["GET", "GET", "DELETE"]);
+    assert_eq!(server.methods(), ["GET", "GET"]);
     assert!(server.asked().iter().all(|asked| asked.header("authorization") == Some("Bearer hush-token")));
     assert_eq!(elsewhere.methods(), ["GET"]);
     let asked = &elsewhere.asked()[0];

@@ -87,6 +87,11 @@ impl Answer {
         self
     }
 
+    /// The same, from a server that wants to know when the body has arrived.
+    pub(crate) fn told(self) -> Self {
+        self.header("x-cofferdam-acknowledge", "delete")
+    }
+
     fn response(self) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
         let mut response = Response::builder().status(self.status);
         for (name, value) in &self.headers {
