@@ -143,6 +143,17 @@ fn a_link_that_leads_out_only_through_another_one_is_found() {
 }
 
 #[test]
+fn a_link_that_is_too_long_to_be_followed_is_refused() {
+    assert_unsafe(Tar::new().pax("linkpath", &("x".repeat(256) + "/../../outside")).symlink("a", ""), "leads out");
+    // 15 directories, one more, and a name that makes one byte more than a program can name.
+    let path = format!("{}{}/{}", format!("{}/", "d".repeat(255)).repeat(15), "e".repeat(127), "f".repeat(128));
+    assert_eq!(path.len(), 4096);
+    let out = "../".repeat(17) + "outside";
+    assert_unsafe(Tar::new().pax("path", &path).symlink("a", &out), "too long for Linux");
+    assert_unsafe(Tar::new().pax("path", &path[..4095]).symlink("a", &out), "leads out");
+}
+
+#[test]
 fn what_is_no_file_directory_or_link_is_refused() {
     for (kind, why) in [
         (b'3', "is a device"),

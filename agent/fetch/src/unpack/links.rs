@@ -64,8 +64,8 @@ fn leads_out(root: BorrowedFd<'_>, directory: &[OsString], name: &OsStr) -> Resu
             Ok(target) => target,
             // No link; or nothing, which whoever makes it later has to answer for.
             Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => continue,
-            // Longer than any path that can be opened.
-            Err(Errno::NAMETOOLONG) => return Ok(false),
+            // No path can be that long, so nobody can tell where it leads.
+            Err(Errno::NAMETOOLONG) => return Ok(true),
             Err(error) => return Err(error),
         };
         followed += 1;

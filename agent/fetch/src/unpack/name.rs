@@ -9,8 +9,8 @@ pub(crate) const OURS: &str = ".cofferdam-";
 /// The longest name of a file that Linux has, in bytes.
 const LONGEST_PART: usize = 255;
 
-/// The longest path that a program can name, in bytes.
-const LONGEST: usize = 4096;
+/// The longest path that a program can name, in bytes: Linux counts the NUL behind it as well.
+const LONGEST: usize = 4095;
 
 /// Directories within each other. Each is open while the tree is walked.
 const DEEPEST: usize = 128;
@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn what_leads_out_or_cannot_be_is_refused() {
         let long = "a".repeat(256);
-        let longer = "a/".repeat(2049);
+        let longer = format!("{}{}", "b/".repeat(128), "/".repeat(4096 - 2 * 128));
+        assert!(Name::parse(&longer.as_bytes()[..4095]).is_ok());
         let deep = "a/".repeat(129);
         for (path, error) in [
             ("/a", NameError::Absolute),
