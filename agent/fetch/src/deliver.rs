@@ -11,10 +11,12 @@ use crate::remote::download::{Download, Stop};
 use crate::remote::{Remote, connect};
 use crate::say;
 use crate::unpack::{Limits, unpack};
+use crate::watchdog::Watchdog;
 
 /// Sees to it that the body is in its place.
 pub(crate) fn deliver(args: &Args) -> Result<(), Failure> {
     let deadline = Deadline::after(args.deadline);
+    let watchdog = Watchdog::arm(&deadline, args.termination_log.clone())?;
     let (address, digest) = (args.address()?, args.digest()?);
     let place = Place::open(&args.into, &digest)?;
     if place.is_complete() {
@@ -30,7 +32,7 @@ pub(crate) fn deliver(args: &Args) -> Result<(), Failure> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::disk("start", error))?;
-    let delivered = place_body(args, &remote, &runtime, deadline, &place, &digest);
+    let delivered = place_body(args, &remote, &runtime, deadline, &place, &digest, watchdog);
     match &delivered {
         Ok(is_acknowledgement_asked) => {
             say("the body is in its place");
@@ -54,6 +56,7 @@ fn place_body(
     deadline: Deadline,
     place: &Place,
     digest: &str,
+    watchdog: Watchdog,
 ) -> Result<bool, Failure> {
     let mut is_acknowledgement_asked = false;
     if !place.is_verified() {
@@ -79,6 +82,8 @@ fn place_body(
         }
         place.verify()?;
     }
+    // A run that is ended in the midst of it would have failed with all of the body there.
+    drop(watchdog);
     place.complete()?;
     Ok(is_acknowledgement_asked)
 }

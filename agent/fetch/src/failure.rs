@@ -10,7 +10,7 @@ pub enum Failure {
     /// The command line, or a file that it names, is unusable.
     #[error("{0}")]
     Usage(String),
-    /// No whole answer came before the deadline.
+    /// The body was not there before the deadline.
     #[error("{0}")]
     NotReached(String),
     /// The server will not give the body, however often it is asked.

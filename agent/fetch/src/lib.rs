@@ -18,6 +18,7 @@
 //! * [`unpack`]: what an archive may hold, and how it is written without ever following a link;
 //! * `directory`: how directories are opened, listed and cleared;
 //! * `place`: what an earlier run left, what is complete, and how a body appears;
+//! * `watchdog`: the end of what takes too long elsewhere;
 //! * `deliver`: one after the other.
 
 use std::ffi::OsString;
@@ -39,6 +40,7 @@ pub mod failure;
 mod place;
 mod remote;
 pub mod unpack;
+mod watchdog;
 
 /// Ended by SIGTERM, as a shell numbers it.
 const TERMINATED: i32 = 128 + 15;

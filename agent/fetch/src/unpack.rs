@@ -57,7 +57,7 @@ pub fn unpack(archive: impl Read, tree: &mut Tree, limits: Limits) -> Result<(),
     unpacking.all(&mut archive, &header_bytes).map_err(explain)?;
     let has_links = unpacking.has_links;
     no_more(&mut archive.into_inner()).map_err(explain)?;
-    if has_links { links::check(tree) } else { Ok(()) }
+    if has_links { links::check(tree, limits) } else { Ok(()) }
 }
 
 struct Unpacking<'a> {

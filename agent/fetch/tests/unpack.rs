@@ -143,6 +143,18 @@ fn a_link_that_leads_out_only_through_another_one_is_found() {
 }
 
 #[test]
+fn links_that_take_without_end_to_follow_are_refused() {
+    let through = |count: usize| {
+        (0..count).fold(Tar::new().directory("d"), |tar, n| {
+            let target = "d/../".repeat(100) + &format!("l{}", n + 1);
+            tar.pax("linkpath", &target).symlink(&format!("l{n}"), "")
+        })
+    };
+    assert_eq!(Unpacked::of(&through(10).gzip()).result, Ok(()));
+    assert_unsafe(through(40), "lead through too many");
+}
+
+#[test]
 fn a_link_that_is_too_long_to_be_followed_is_refused() {
     assert_unsafe(Tar::new().pax("linkpath", &("x".repeat(256) + "/../../outside")).symlink("a", ""), "leads out");
     // 15 directories, one more, and a name that makes one byte more than a program can name.

@@ -15,7 +15,7 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     pub(super) at: Instant,
-    pub(super) whole: Duration,
+    whole: Duration,
 }
 
 impl Deadline {
@@ -24,6 +24,11 @@ impl Deadline {
         let now = Instant::now();
         let at = now.checked_add(whole).unwrap_or_else(|| now + Duration::from_hours(24));
         Self { at, whole }
+    }
+
+    /// How long all of it may take.
+    pub(crate) fn whole(&self) -> Duration {
+        self.whole
     }
 
     /// How long it is until then.

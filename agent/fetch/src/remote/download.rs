@@ -283,7 +283,7 @@ impl Read for Download<'_> {
                 Ok(Ok(None)) => self.ended = true,
                 Ok(Err(stop)) => self.stop = Some(stop),
                 Ok(Ok(Some(_))) | Err(_) => {
-                    let why = format!("the body did not arrive within {:?}: {}", deadline.whole, self.trouble);
+                    let why = format!("the body did not arrive within {:?}: {}", deadline.whole(), self.trouble);
                     self.stop = Some(Stop::Failed(Failure::NotReached(why)));
                 }
             }

@@ -58,6 +58,17 @@ fn b81_who_never_answers_is_not_reached_and_the_reason_says_what_was_seen() {
 }
 
 #[test]
+fn what_hangs_where_no_clock_is_looked_at_is_ended_after_the_deadline() {
+    let (body, server) = served();
+    let pod = Pod::new();
+    let fifo = pod.file("fifo", "");
+    std::fs::remove_file(&fifo).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+    let flags = ["--deadline=300ms", &format!("--token-file={fifo}")];
+    pod.fetch_with(&server.url("/"), &body, &flags).failed(10, "not unpacked within 300ms");
+}
+
+#[test]
 fn d18_what_is_refused_is_not_asked_for_again() {
     for (status, why) in
         [(404, "first pod that asked"), (401, "token"), (403, "may not have it"), (410, "any more"), (204, "204")]
