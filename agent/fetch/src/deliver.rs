@@ -18,7 +18,7 @@ pub(crate) fn deliver(args: &Args) -> Result<(), Failure> {
     let deadline = Deadline::after(args.deadline);
     let watchdog = Watchdog::arm(&deadline, args.termination_log.clone())?;
     let (address, digest) = (args.address()?, args.digest()?);
-    let place = Place::open(&args.into, &digest)?;
+    let place = Place::open(&args.into, &digest, &deadline)?;
     if place.is_complete() {
         say("the body is there already");
         return Ok(());

@@ -18,12 +18,16 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::directory::{DIRECTORY_MODE, OPEN_DIRECTORY, names, remove, set_mode};
 use crate::failure::Failure;
+use crate::remote::deadline::Deadline;
+use crate::say;
 use crate::unpack::{OURS, Tree};
 
 const INCOMING: &str = ".cofferdam-incoming";
@@ -34,6 +38,9 @@ const COMPLETE: &str = ".cofferdam-complete";
 /// The marker's, as every file's.
 const MARKER_MODE: u32 = 0o664;
 
+/// How often it is looked whether another run has ended.
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
 /// The directory that one body appears in.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -43,13 +50,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Opens the directory, and makes it if it is missing.
-    pub(crate) fn open(path: &Path, digest: &str) -> Result<Self, Failure> {
+    /// Opens the directory, and makes it if it is missing. It is this run's alone until the value is dropped: of two that
+    /// unpack into the same names, one would publish what the other has not checked.
+    pub(crate) fn open(path: &Path, digest: &str, deadline: &Deadline) -> Result<Self, Failure> {
         let opened = || -> Result<OwnedFd, std::io::Error> {
             fs::create_dir_all(path)?;
             Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
         };
         let root = opened().map_err(|error| Failure::disk("open the directory of --into", error))?;
+        lock(&root, deadline)?;
         Ok(Self { root, digest: digest.to_owned(), verified: format!("{VERIFIED}{digest}") })
     }
 
@@ -141,5 +150,27 @@ impl Place {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits until no other run has the directory; the kernel ends a lock with its process.
+fn lock(root: &OwnedFd, deadline: &Deadline) -> Result<(), Failure> {
+    let mut has_told = false;
+    loop {
+        match rustix::fs::flock(root, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if !deadline.left().is_zero() => {
+                if !has_told {
+                    has_told = true;
+                    say("waiting: another run works in the directory of --into");
+                }
+                thread::sleep(LOCK_PAUSE.min(deadline.left()));
+            }
+            Err(Errno::WOULDBLOCK) => {
+                let why = format!("another run works in the directory of --into, for all of {:?}", deadline.whole());
+                return Err(Failure::NotReached(why));
+            }
+            Err(error) => return Err(Failure::disk("lock the directory of --into", error)),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The volume: what is in it after a run, and after one that did not get to its end.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use crate::fetch::{Pod, body, names, served};
@@ -79,6 +80,30 @@ fn b77_what_an_interrupted_run_had_verified_is_placed_without_asking_anybody_for
         pod.fetch(&format!("http://{}/", nobody()), &body).well();
         assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"], "without {interrupted}");
     }
+}
+
+#[test]
+fn of_two_runs_in_one_directory_one_waits_for_the_other() {
+    let (body, server) = served();
+    let pod = Pod::new();
+    let other = fs::File::open(pod.app()).unwrap();
+    other.lock().unwrap();
+    let ended = pod.fetch_with(&server.url("/"), &body, &["--deadline=300ms"]);
+    ended.failed(10, "another run works in the directory");
+    assert_eq!((pod.names(), server.asked().len()), (Vec::new(), 0));
+
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_cofferdam-fetch"))
+        .args([format!("--url={}", server.url("/")), format!("--sha256={}", sha256(&body))])
+        .args([format!("--into={}", pod.app().display()), "--deadline=10m".to_owned()])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("waiting: another run"), "{said}");
+    drop(other);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
 }
 
 #[test]
