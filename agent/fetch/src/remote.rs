@@ -31,12 +31,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Adds the tokens to a request to `to`, if that is where they belong: another origin never sees them. They are read
-    /// for every request, since a kubelet renews them.
-    fn authorize(&self, mut request: Builder, to: &Address) -> Result<Builder, Failure> {
-        if !to.is_same_origin(&self.address) {
-            return Ok(request);
-        }
+    /// Adds the tokens to a request to the URL's own origin. They are read for every one, since a kubelet renews them.
+    fn authorize(&self, mut request: Builder) -> Result<Builder, Failure> {
         if let Some(file) = &self.token_file {
             request = request.header(AUTHORIZATION, header("Bearer ", file, "--token-file")?);
         }

@@ -21,7 +21,7 @@ pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
 pub(crate) fn acknowledge(runtime: &Runtime, remote: &Remote, deadline: &Deadline) {
     let address = &remote.address;
     let told = async {
-        let request = remote.authorize(connect::request(Method::DELETE, address), address)?;
+        let request = remote.authorize(connect::request(Method::DELETE, address))?;
         connect::send(request, address, &remote.tls, deadline.patience()).await
     };
     let told = runtime.block_on(async { timeout(deadline.left(), told).await });

@@ -162,11 +162,13 @@ impl<'a> Download<'a> {
 
     async fn attempt(&mut self) -> Result<Bytes, Attempt> {
         let mut address = self.remote.address.clone();
+        // Who was led here by another origin goes where that one wants, and shows nothing there, wherever it is.
+        let mut is_own = true;
         for _ in 0..=MOST_REDIRECTS {
-            let response = self.ask(&address).await?;
+            is_own &= address.is_same_origin(&self.remote.address);
+            let response = self.ask(&address, is_own).await?;
             let status = response.status().as_u16();
-            self.acknowledgement_asked =
-                address.is_same_origin(&self.remote.address) && acknowledge::is_asked_for(response.headers());
+            self.acknowledgement_asked = is_own && acknowledge::is_asked_for(response.headers());
             match status {
                 200 => return self.whole(response).await,
                 206 if self.received > 0 => return self.rest(response),
@@ -185,9 +187,11 @@ impl<'a> Download<'a> {
         Err(refused(&self.remote.address, &format!("more than {MOST_REDIRECTS} redirects")))
     }
 
-    async fn ask(&mut self, address: &Address) -> Result<Response<Incoming>, Attempt> {
-        let request = connect::request(Method::GET, address).header(ACCEPT_ENCODING, "identity");
-        let mut request = self.remote.authorize(request, address)?;
+    async fn ask(&mut self, address: &Address, is_own: bool) -> Result<Response<Incoming>, Attempt> {
+        let mut request = connect::request(Method::GET, address).header(ACCEPT_ENCODING, "identity");
+        if is_own {
+            request = self.remote.authorize(request)?;
+        }
         if self.received > 0 {
             request = resume::ask(request, self.received, self.validator.as_ref());
         }

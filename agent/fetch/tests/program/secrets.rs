@@ -104,6 +104,27 @@ fn another_origin_gets_no_token_and_then_nobody_an_acknowledgement() {
 }
 
 #[test]
+fn who_is_led_back_by_another_origin_shows_nothing_there() {
+    let body = body();
+    // One server is two origins by two names.
+    let server = Server::start_with(|address| {
+        let to = |location: String| Answer::new(302).header("location", &location);
+        let (away, back) = (format!("http://localhost:{}/", address.port()), format!("http://{address}/chosen"));
+        vec![to(away), to(back), Answer::whole(&body).told()]
+    });
+    let tokens = tokens();
+    tokens.pod.fetch_with(&server.url("/body"), &body, &tokens.flags()).well();
+    assert_eq!(server.methods(), ["GET"; 3]);
+    let asked = server.asked();
+    assert_eq!(asked.iter().map(|asked| &*asked.target).collect::<Vec<_>>(), ["/body", "/", "/chosen"]);
+    for (asked, (token, identity)) in
+        asked.iter().zip([(Some("Bearer hush-token"), Some("hush-identity")), (None, None), (None, None)])
+    {
+        assert_eq!((asked.header("authorization"), asked.header("x-cofferdam-identity")), (token, identity));
+    }
+}
+
+#[test]
 fn redirects_end_somewhere() {
     let server = Server::start(vec![Answer::new(302).header("location", "/again?hush")]);
     let ended = Pod::new().fetch(&server.url("/"), &body());

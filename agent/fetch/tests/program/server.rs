@@ -124,14 +124,21 @@ pub(crate) struct Server {
 impl Server {
     /// Answers the first request with the first answer and so on; all others with the last one.
     pub(crate) fn start(answers: Vec<Answer>) -> Self {
-        let (sender, receiver) = std::sync::mpsc::channel();
+        Self::start_with(|_| answers)
+    }
+
+    /// The same, for answers that name the server's own address.
+    pub(crate) fn start_with(answers: impl FnOnce(SocketAddr) -> Vec<Answer>) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let answers = answers(address);
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let seen = Arc::clone(&asked);
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                sender.send(listener.local_addr().unwrap()).unwrap();
+                let listener = TcpListener::from_std(listener).unwrap();
                 loop {
                     let (stream, _) = listener.accept().await.unwrap();
                     let (seen, answers) = (Arc::clone(&seen), answers.clone());
@@ -148,7 +155,7 @@ impl Server {
                 }
             });
         });
-        Self { address: receiver.recv().unwrap(), asked }
+        Self { address, asked }
     }
 
     pub(crate) fn url(&self, target: &str) -> String {
