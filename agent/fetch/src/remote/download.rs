@@ -49,6 +49,8 @@ pub(crate) struct Download<'a> {
     chunk: Bytes,
     hasher: Sha256,
     received: u64,
+    /// How long it is, where the server has said so.
+    total: Option<u64>,
     validator: Option<HeaderValue>,
     resumed: bool,
     ended: bool,
@@ -70,6 +72,7 @@ impl<'a> Download<'a> {
             chunk: Bytes::new(),
             hasher: Sha256::new(),
             received: 0,
+            total: None,
             validator: None,
             resumed: false,
             ended: false,
@@ -123,6 +126,10 @@ impl<'a> Download<'a> {
                 continue;
             };
             match timeout(self.deadline.patience(), body.frame()).await {
+                // A server may send less than it was asked for, and then the answer ends before the body does.
+                Ok(None) if self.total.is_some_and(|total| self.received < total) => {
+                    self.lose(format!("{}: it sent only a part", self.remote.address.origin()));
+                }
                 Ok(None) => return Ok(None),
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data()
@@ -205,9 +212,8 @@ impl<'a> Download<'a> {
         if self.received == 0 {
             self.validator = resume::validator(response.headers());
         }
-        let length =
-            response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if length.is_some_and(|length| length > self.most) {
+        self.total = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if self.total.is_some_and(|length| length > self.most) {
             return Err(self.too_large().into());
         }
         let mut body = response.into_body();
@@ -243,6 +249,7 @@ impl<'a> Download<'a> {
         if !resume::goes_on(response.headers(), self.received, self.validator.as_ref()) {
             return Err(Attempt::Changed);
         }
+        self.total = resume::total(response.headers()).or(self.total);
         self.resumed = true;
         self.body = Some(response.into_body());
         Ok(Bytes::new())

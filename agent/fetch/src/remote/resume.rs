@@ -21,6 +21,11 @@ pub(crate) fn ask(request: Builder, received: u64, validator: Option<&HeaderValu
     }
 }
 
+/// How long the whole body is, as an answer 206 says.
+pub(crate) fn total(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_RANGE)?.to_str().ok()?.rsplit_once('/')?.1.parse().ok()
+}
+
 /// Whether an answer 206 goes on after `received` bytes of the same version.
 pub(crate) fn goes_on(headers: &HeaderMap, received: u64, begun_with: Option<&HeaderValue>) -> bool {
     let range = headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
@@ -52,6 +57,15 @@ mod tests {
         let request = ask(Request::builder(), 7, Some(&tag)).body(()).unwrap();
         assert_eq!((&request.headers()["range"], &request.headers()["if-range"]), (&"bytes=7-".parse().unwrap(), &tag));
         assert!(!ask(Request::builder(), 7, None).body(()).unwrap().headers().contains_key("if-range"));
+    }
+
+    #[test]
+    fn the_whole_is_as_long_as_a_part_says() {
+        for (range, expected) in [("bytes 7-9/10", Some(10)), ("bytes 7-9/*", None), ("bytes 7-9", None), ("/x", None)]
+        {
+            assert_eq!(total(&headers(&[("content-range", range)])), expected, "{range}");
+        }
+        assert_eq!(total(&headers(&[])), None);
     }
 
     #[test]

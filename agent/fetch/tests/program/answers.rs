@@ -100,6 +100,21 @@ fn a_broken_connection_is_gone_on_with_where_it_broke() {
 }
 
 #[test]
+fn a_server_that_sends_less_than_it_was_asked_for_is_asked_for_the_rest() {
+    let body = body();
+    let server = Server::start(vec![
+        Answer::begun(&body, 3000, End::Cut),
+        Answer::part(&body, 3000..6000),
+        Answer::rest(&body, 6000),
+    ]);
+    let pod = Pod::new();
+    pod.fetch(&server.url("/body"), &body).well();
+    assert_eq!(pod.names(), PLACED);
+    let asked = server.asked();
+    assert_eq!((asked[1].header("range"), asked[2].header("range")), (Some("bytes=3000-"), Some("bytes=6000-")));
+}
+
+#[test]
 fn a_server_without_ranges_is_read_again_from_the_beginning() {
     let body = body();
     let server = Server::start(vec![

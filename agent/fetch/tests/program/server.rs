@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -68,8 +69,13 @@ impl Answer {
 
     /// 206 with what comes after `from`.
     pub(crate) fn rest(archive: &[u8], from: usize) -> Self {
-        let range = format!("bytes {from}-{}/{}", archive.len() - 1, archive.len());
-        Self::new(206).header("content-range", &range).body(&archive[from..])
+        Self::part(archive, from..archive.len())
+    }
+
+    /// 206 with a part.
+    pub(crate) fn part(archive: &[u8], part: Range<usize>) -> Self {
+        let range = format!("bytes {}-{}/{}", part.start, part.end - 1, archive.len());
+        Self::new(206).header("content-range", &range).body(&archive[part])
     }
 
     pub(crate) fn end(mut self, end: End) -> Self {
