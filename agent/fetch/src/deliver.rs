@@ -109,7 +109,8 @@ fn fetch(download: &mut Download<'_>, place: &Place, limits: Limits, digest: &st
     match download.drain() {
         None => {}
         Some(Stop::Changed) => return Ok(Outcome::Changed),
-        Some(Stop::Failed(failure)) => return Err(unpacked.err().unwrap_or(failure)),
+        // What did not come to its end was never checked, whatever can be said of its beginning.
+        Some(Stop::Failed(failure)) => return Err(failure),
     }
     let actual = download.digest();
     if actual != digest {

@@ -52,8 +52,12 @@ fn b81_who_never_answers_is_not_reached_and_the_reason_says_what_was_seen() {
     let server = Server::start(vec![Answer::new(503)]);
     pod.fetch_with(&server.url("/"), b"", &["--deadline=300ms"]).failed(10, "answered 503");
     let archive = body();
-    let stuck = Server::start(vec![Answer::begun(&archive, 1000, End::Never)]);
-    pod.fetch_with(&stuck.url("/"), &archive, &["--deadline=900ms"]).failed(10, "within 900ms");
+    let page = b"<html>Log in first".repeat(100);
+    // What began to come, be it an archive or not.
+    for begun in [archive.as_slice(), &page] {
+        let stuck = Server::start(vec![Answer::begun(begun, 1000, End::Never)]);
+        pod.fetch_with(&stuck.url("/"), &archive, &["--deadline=900ms"]).failed(10, "within 900ms");
+    }
     assert_eq!(pod.names(), [""; 0]);
 }
 
