@@ -88,11 +88,13 @@ impl Place {
 
     /// Removes what an earlier run left, but for a body that is whole.
     pub(crate) fn clean(&self) -> Result<(), Failure> {
+        // Anything else of its name would stand in the way of every run.
+        let is_verified = self.is_verified();
         for name in
             names(self.root.as_fd()).map_err(|error| Failure::disk("look into the directory of --into", error))?
         {
             let name = OsString::from_vec(name.into_bytes());
-            if name.as_encoded_bytes().starts_with(OURS.as_bytes()) && name != *self.verified {
+            if name.as_encoded_bytes().starts_with(OURS.as_bytes()) && !(is_verified && name == *self.verified) {
                 remove(self.root.as_fd(), &name)
                     .map_err(|error| Failure::disk("remove what an earlier run left", error))?;
             }

@@ -3,10 +3,8 @@
 use std::process::Command;
 
 use crate::archive::Tar;
-use crate::fetch::{Pod, body, noise, served};
+use crate::fetch::{PLACED, Pod, body, noise, served};
 use crate::server::{Answer, End, Server, nobody, sha256};
-
-const PLACED: [&str; 3] = [".cofferdam-complete", "data", "main.py"];
 
 #[test]
 fn the_version_is_told() {

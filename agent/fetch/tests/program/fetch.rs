@@ -109,6 +109,9 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// The names in a volume with the body.
+pub(crate) const PLACED: [&str; 3] = [".cofferdam-complete", "data", "main.py"];
+
 /// A body that is large enough to break off in.
 pub(crate) fn body() -> Vec<u8> {
     Tar::new().file("main.py", "print()").file("data/noise", &noise(1)).gzip()

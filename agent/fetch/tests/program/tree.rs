@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-use crate::fetch::{Pod, body, names, served};
+use crate::fetch::{PLACED, Pod, body, names, served};
 use crate::server::{Answer, End, Server, nobody, sha256};
 
 #[test]
@@ -12,7 +12,7 @@ fn a_body_is_placed_with_a_marker_that_holds_its_digest() {
     let (body, server) = served();
     let pod = Pod::new();
     pod.fetch(&server.url("/body"), &body).well();
-    assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
+    assert_eq!(pod.names(), PLACED);
     assert_eq!(pod.text(".cofferdam-complete").trim_end(), sha256(&body));
     assert_eq!(pod.text("main.py"), "print()");
     let mode = |name| fs::metadata(pod.app().join(name)).unwrap().permissions().mode() & 0o7777;
@@ -58,7 +58,45 @@ fn b77_what_an_interrupted_run_was_unpacking_is_thrown_away() {
     symlink("/", incoming.join("root")).unwrap();
     fs::write(pod.app().join(".cofferdam-completing"), "").unwrap();
     pod.fetch(&server.url("/body"), &body).well();
-    assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
+    assert_eq!(pod.names(), PLACED);
+}
+
+#[test]
+fn what_only_has_a_name_of_ours_is_cleared_away() {
+    let body = body();
+    let pod = Pod::new();
+    let verified = pod.app().join(format!(".cofferdam-verified-{}", sha256(&body)));
+    let forge: [&dyn Fn(); 2] =
+        [&|| fs::write(&verified, "").unwrap(), &|| symlink(pod.app().join("elsewhere"), &verified).unwrap()];
+    for forge in forge {
+        let server = Server::start(vec![Answer::whole(&body)]);
+        forge();
+        pod.fetch(&server.url("/body"), &body).well();
+        assert_eq!((pod.names(), server.asked().len()), (PLACED.map(str::to_owned).to_vec(), 1));
+        fs::remove_file(pod.app().join(".cofferdam-complete")).unwrap();
+    }
+}
+
+#[test]
+fn what_lies_deeper_than_files_can_be_open_is_cleared_away() {
+    let (body, server) = served();
+    let pod = Pod::new();
+    let mut deep = pod.app().join(".cofferdam-incoming");
+    for depth in 0..300 {
+        // What is moved up meets names that are taken.
+        fs::create_dir_all(deep.join("1/x")).unwrap();
+        fs::write(deep.join("2"), "").unwrap();
+        deep.push(if depth % 2 == 0 { "3" } else { "d" });
+        fs::create_dir(&deep).unwrap();
+    }
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_cofferdam-fetch")])
+        .args([format!("--url={}", server.url("/")), format!("--sha256={}", sha256(&body))])
+        .arg(format!("--into={}", pod.app().display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(pod.names(), PLACED);
 }
 
 #[test]
@@ -71,14 +109,14 @@ fn b77_what_an_interrupted_run_had_verified_is_placed_without_asking_anybody_for
     fs::write(verified.join("data/noise"), "whole").unwrap();
     fs::write(pod.app().join("main.py"), "moved").unwrap();
     pod.fetch(&format!("http://{}/", nobody()), &body).well();
-    assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
+    assert_eq!(pod.names(), PLACED);
     assert_eq!((pod.text("main.py").as_str(), pod.text("data/noise").as_str()), ("moved", "whole"));
     // All of it was moved, and the marker is missing, or the way to it is still there.
     for interrupted in [".cofferdam-complete", "nothing"] {
         let _ = fs::remove_file(pod.app().join(interrupted));
         fs::create_dir(&verified).unwrap();
         pod.fetch(&format!("http://{}/", nobody()), &body).well();
-        assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"], "without {interrupted}");
+        assert_eq!(pod.names(), PLACED, "without {interrupted}");
     }
 }
 
@@ -103,7 +141,7 @@ fn of_two_runs_in_one_directory_one_waits_for_the_other() {
     assert!(said.contains("waiting: another run"), "{said}");
     drop(other);
     assert!(child.wait().unwrap().success());
-    assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
+    assert_eq!(pod.names(), PLACED);
 }
 
 #[test]
@@ -190,5 +228,5 @@ fn a_run_that_is_stopped_ends_at_once_and_the_next_one_has_no_trouble_with_it() 
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert_eq!(pod.names(), [".cofferdam-incoming"]);
     pod.fetch(&server.url("/"), &body).well();
-    assert_eq!(pod.names(), [".cofferdam-complete", "data", "main.py"]);
+    assert_eq!(pod.names(), PLACED);
 }
