@@ -56,17 +56,21 @@ impl Failure {
     /// The message as one line of at most 500 characters, whatever names it repeats.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let text = self.to_string();
-        let line: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        match line.char_indices().nth(LONGEST) {
-            None => line,
-            Some(_) => line.chars().take(LONGEST - 1).chain(['…']).collect(),
-        }
+        line(&self.to_string())
     }
 
     /// The volume said no to `what`.
     pub(crate) fn disk(what: &str, cause: impl std::fmt::Display) -> Self {
         Self::Disk(format!("cannot {what}: {cause}"))
+    }
+}
+
+/// A text as one line of at most 500 characters.
+pub(crate) fn line(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    match line.char_indices().nth(LONGEST) {
+        None => line,
+        Some(_) => line.chars().take(LONGEST - 1).chain(['…']).collect(),
     }
 }
 

@@ -78,10 +78,10 @@ fn fail(failure: &Failure, termination_log: &Path) -> ExitCode {
     ExitCode::from(failure.exit_code())
 }
 
-/// A line for the log.
-fn say(line: &str) {
+/// A line for the log, no longer than a reason may be: what it repeats of others, they might make as long as they like.
+fn say(text: &str) {
     // A closed standard error leaves nobody to tell.
-    let _ = writeln!(io::stderr(), "cofferdam-fetch: {line}");
+    let _ = writeln!(io::stderr(), "cofferdam-fetch: {}", failure::line(text));
 }
 
 /// The first process of a container ignores a signal that it does not handle, and would hold up the end of its pod. What

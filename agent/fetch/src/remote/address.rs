@@ -15,6 +15,9 @@ pub(crate) enum AddressError {
     UserInfo,
 }
 
+/// The longest name of a host, in bytes (RFC 1035): it is repeated in the log and in reasons.
+const LONGEST_HOST: usize = 253;
+
 /// A URL of http or https.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -43,7 +46,7 @@ impl Address {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         // `host:` and `host:99999` have a port that is none.
         let ends_in_port = authority.as_str().len() > authority.host().len();
-        if host.is_empty() || (ends_in_port && authority.port_u16().is_none()) {
+        if host.is_empty() || host.len() > LONGEST_HOST || (ends_in_port && authority.port_u16().is_none()) {
             return Err(AddressError::NoUrl);
         }
         let target = match uri.path_and_query() {
@@ -142,6 +145,9 @@ mod tests {
             assert!(Address::parse(url).is_err(), "{url}");
         }
         assert_eq!(Address::parse("http://u:p@a/"), Err(AddressError::UserInfo));
+        let host = "a".repeat(253);
+        assert!(Address::parse(&format!("http://{host}/")).is_ok());
+        assert_eq!(Address::parse(&format!("http://a{host}/")), Err(AddressError::NoUrl));
     }
 
     #[test]

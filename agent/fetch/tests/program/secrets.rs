@@ -130,7 +130,8 @@ fn redirects_end_somewhere() {
     let ended = Pod::new().fetch(&server.url("/"), &body());
     ended.failed(11, "more than 5 redirects");
     assert_eq!(server.asked().len(), 6);
-    for location in ["file:///etc/passwd", "http://user:hush@127.0.0.1/"] {
+    let long = format!("http://{}/", "a.".repeat(10_000));
+    for location in ["file:///etc/passwd", "http://user:hush@127.0.0.1/", &long] {
         let server = Server::start(vec![Answer::new(302).header("location", location)]);
         let ended = Pod::new().fetch(&server.url("/"), &body());
         ended.failed(11, "a redirect to what is no URL");
