@@ -37,6 +37,9 @@ const TOLD_CHARACTERS: usize = 120;
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
 
+/// What of an extended header is heeded.
+const DECIDING: [&[u8]; 3] = [b"path", b"linkpath", b"size"];
+
 /// Unpacks an archive into an empty tree. After an error the tree holds a part of it.
 ///
 /// # Errors
@@ -158,10 +161,19 @@ fn check_extensions<R: Read>(entry: &mut Entry<'_, R>) -> Result<(), &'static st
         return Ok(());
     }
     let Ok(Some(extensions)) = entry.pax_extensions() else { return Ok(()) };
+    let mut seen = Vec::new();
     for extension in extensions {
         let extension = extension.map_err(|_| "has an extended header that cannot be read")?;
+        let key = extension.key_bytes();
+        // tar's reader takes the first, GNU tar the last: they would unpack two different bodies.
+        if DECIDING.contains(&key) {
+            if seen.contains(&key) {
+                return Err("has an extended header that says the same thing twice; make the archive anew");
+            }
+            seen.push(key);
+        }
         // The file's content would be a map and pieces of it.
-        if extension.key_bytes().starts_with(b"GNU.sparse.") {
+        if key.starts_with(b"GNU.sparse.") {
             return Err(
                 "is sparse in a form that is not understood; make the archive without --sparse, or with --format=gnu",
             );

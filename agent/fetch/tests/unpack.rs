@@ -249,6 +249,16 @@ fn long_names_of_either_kind_are_read() {
 }
 
 #[test]
+fn an_extended_header_that_other_readers_take_otherwise_is_refused() {
+    for (key, one, two) in [("path", "one", "two"), ("linkpath", "one", "two"), ("size", "0", "00")] {
+        let twice = |tar: Tar| tar.pax_records(&[(key, one), ("mtime", "1"), (key, two)]);
+        assert_unsafe(twice(Tar::new()).symlink("a", "b"), "says the same thing twice");
+    }
+    let tar = Tar::new().pax_records(&[("path", "one"), ("comment", "1"), ("comment", "2")]).file("a", "text");
+    assert_eq!(Unpacked::of(&tar.gzip()).text("one"), "text");
+}
+
+#[test]
 fn b85_more_than_may_come_out_of_an_archive_is_too_large() {
     let too_large = |archive: &[u8], limits| {
         let result = Unpacked::within(archive, limits).result;

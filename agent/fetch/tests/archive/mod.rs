@@ -70,12 +70,21 @@ impl Tar {
 
     /// An extended header for the next entry.
     pub(crate) fn pax(self, key: &str, value: &str) -> Self {
-        let rest = format!(" {key}={value}\n");
-        let mut length = rest.len();
-        while length.to_string().len() + rest.len() != length {
-            length = length.to_string().len() + rest.len();
+        self.pax_records(&[(key, value)])
+    }
+
+    /// The same, with several records.
+    pub(crate) fn pax_records(self, records: &[(&str, &str)]) -> Self {
+        let mut contents = String::new();
+        for (key, value) in records {
+            let rest = format!(" {key}={value}\n");
+            let mut length = rest.len();
+            while length.to_string().len() + rest.len() != length {
+                length = length.to_string().len() + rest.len();
+            }
+            contents += &format!("{length}{rest}");
         }
-        self.entry("pax", b'x', 0o644, "", format!("{length}{rest}").as_bytes())
+        self.entry("pax", b'x', 0o644, "", contents.as_bytes())
     }
 
     /// GNU's header with a long name (`L`) or a long target (`K`) for the next entry.
