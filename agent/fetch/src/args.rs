@@ -45,7 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "90s", value_parser = duration::interval)]
     pub(crate) deadline: Duration,
 
-    /// The most bytes that the body may take on the volume, in whole blocks of 4 KiB, as a kubelet counts them.
+    /// The most bytes that the body may take on the volume, in whole blocks of 4 KiB, as a kubelet counts them, and with its
+    /// names.
     #[arg(long, value_name = "NUMBER", default_value_t = 256 << 20)]
     pub(crate) max_bytes: u64,
 

@@ -90,8 +90,8 @@ impl Unpacking<'_> {
         if kind == EntryType::XGlobalHeader {
             return drain(entry);
         }
-        self.budget.take_entry()?;
         let name = Name::parse(&path).map_err(|error| at(&error.to_string()))?;
+        self.budget.take_entry(name.last())?;
         check_extensions(entry).map_err(at)?;
         let mode = entry.header().mode().map_err(|_| at("has a mode that is no number"))?;
         // How old archives write a directory.

@@ -1,12 +1,16 @@
 //! How much a body may be, counted as it comes.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 
 use crate::failure::Failure;
 
 /// What a file, and a directory, takes at least. A kubelet counts blocks of the file system, and this is how large they
 /// are on nearly all.
 pub(crate) const BLOCK: u64 = 4096;
+
+/// What a name takes in its directory, besides itself. Directories grow with their names, and a kubelet counts them too.
+const PER_NAME: u64 = 8;
 
 /// What an entry takes in a tar file besides the file's contents: headers, a long name, padding.
 const PER_ENTRY: u64 = 4096;
@@ -17,7 +21,7 @@ const TRAILER: u64 = 1 << 20;
 /// The most that may come out of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes on the volume, in whole blocks of 4 KiB.
+    /// Bytes on the volume: whole blocks of 4 KiB, and what names take.
     pub bytes: u64,
     /// Files, directories and links; also directories that are only named in other entries' paths.
     pub entries: u64,
@@ -65,9 +69,10 @@ impl Budget {
         self.take(&self.bytes, blocks, Limit::Bytes)
     }
 
-    /// One more file, directory or link.
-    pub(crate) fn take_entry(&self) -> Result<(), Failure> {
-        self.take(&self.entries, 1, Limit::Entries)
+    /// One more file, directory or link of this name.
+    pub(crate) fn take_entry(&self, name: &OsStr) -> Result<(), Failure> {
+        self.take(&self.entries, 1, Limit::Entries)?;
+        self.take(&self.bytes, PER_NAME + name.len() as u64, Limit::Bytes)
     }
 
     /// So many more bytes of the tar file.
@@ -93,8 +98,8 @@ impl Budget {
         let Limits { bytes, entries } = self.limits;
         Failure::TooLarge(match limit {
             Limit::Bytes => format!(
-                "the body unpacks to more than {bytes} bytes, in blocks of 4 KiB; make it smaller, or raise bodies.size in \
-                 the policy"
+                "the body unpacks to more than {bytes} bytes, in blocks of 4 KiB and with its names; make it smaller, or raise \
+                 bodies.size in the policy"
             ),
             Limit::Entries => format!(
                 "the body unpacks to more than {entries} files, directories and links; make it fewer, or raise \
@@ -126,10 +131,10 @@ mod tests {
 
     #[test]
     fn what_was_too_much_is_remembered() {
-        let budget = Budget::new(Limits { bytes: 0, entries: 1 });
+        let budget = Budget::new(Limits { bytes: PER_NAME, entries: 1 });
         assert_eq!(budget.exceeded(), None);
-        budget.take_entry().unwrap();
-        let failure = budget.take_entry().unwrap_err();
+        budget.take_entry(OsStr::new("")).unwrap();
+        let failure = budget.take_entry(OsStr::new("")).unwrap_err();
         assert_eq!(budget.exceeded(), Some(failure));
     }
 }

@@ -75,6 +75,11 @@ impl Name {
         self.0.split_last().map(|(last, parents)| (parents, last.as_os_str()))
     }
 
+    /// Its name in that directory; an empty one for the tree itself.
+    pub(crate) fn last(&self) -> &OsStr {
+        self.0.last().map_or(OsStr::new(""), OsString::as_os_str)
+    }
+
     /// All parts as one path.
     #[cfg(test)]
     pub(crate) fn path(&self) -> std::path::PathBuf {

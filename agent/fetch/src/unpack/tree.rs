@@ -208,7 +208,7 @@ impl Tree {
 
 /// A directory that no entry has named yet counts as one.
 fn missing_directory(parent: &OwnedFd, name: &OsStr, budget: &Budget) -> Result<OwnedFd, Refusal> {
-    budget.take_entry()?;
+    budget.take_entry(name)?;
     budget.take_bytes(0)?;
     let directory = make_directory(parent, name)?;
     set_mode(&directory, DIRECTORY_MODE)?;
