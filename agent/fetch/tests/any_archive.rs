@@ -50,6 +50,11 @@ fn tar(pieces: &[Piece]) -> Vec<u8> {
     tar.end()
 }
 
+#[test]
+fn a_sparse_file_whose_size_wraps_around_is_refused() {
+    within::check(include_bytes!("../../../tests/fuzz/corpus/archive/sparse-wraps.tar"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
