@@ -82,7 +82,8 @@ impl Tar {
             while length.to_string().len() + rest.len() != length {
                 length = length.to_string().len() + rest.len();
             }
-            contents += &format!("{length}{rest}");
+            contents += &length.to_string();
+            contents += &rest;
         }
         self.entry("pax", b'x', 0o644, "", contents.as_bytes())
     }
