@@ -38,6 +38,13 @@ pub(crate) enum Stop {
     Failed(Failure),
 }
 
+/// The answer that is read from.
+enum Body {
+    Missing,
+    Coming(Incoming),
+    Ended,
+}
+
 /// An archive on its way.
 pub(crate) struct Download<'a> {
     runtime: &'a Runtime,
@@ -45,7 +52,7 @@ pub(crate) struct Download<'a> {
     deadline: Deadline,
     /// The most bytes that an archive of that many unpacked ones has.
     most: u64,
-    body: Option<Incoming>,
+    body: Body,
     chunk: Bytes,
     hasher: Sha256,
     received: u64,
@@ -53,7 +60,6 @@ pub(crate) struct Download<'a> {
     total: Option<u64>,
     validator: Option<HeaderValue>,
     resumed: bool,
-    ended: bool,
     stop: Option<Stop>,
     trouble: String,
     failures: u32,
@@ -68,14 +74,13 @@ impl<'a> Download<'a> {
             remote,
             deadline,
             most,
-            body: None,
+            body: Body::Missing,
             chunk: Bytes::new(),
             hasher: Sha256::new(),
             received: 0,
             total: None,
             validator: None,
             resumed: false,
-            ended: false,
             stop: None,
             trouble: "it was still sending".to_owned(),
             failures: 0,
@@ -118,19 +123,23 @@ impl<'a> Download<'a> {
     /// The next bytes; none at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, Stop> {
         loop {
-            let Some(body) = &mut self.body else {
-                let rest = self.open().await?;
-                if !rest.is_empty() {
-                    return Ok(Some(rest));
+            let body = match &mut self.body {
+                Body::Coming(body) => body,
+                Body::Ended => return Ok(None),
+                Body::Missing => {
+                    let rest = self.open().await?;
+                    if !rest.is_empty() {
+                        return Ok(Some(rest));
+                    }
+                    continue;
                 }
-                continue;
             };
             match timeout(self.deadline.patience(), body.frame()).await {
                 // A server may send less than it was asked for, and then the answer ends before the body does.
                 Ok(None) if self.total.is_some_and(|total| self.received < total) => {
                     self.lose(format!("{}: it sent only a part", self.remote.address.origin()));
                 }
-                Ok(None) => return Ok(None),
+                Ok(None) => self.body = Body::Ended,
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
@@ -146,7 +155,7 @@ impl<'a> Download<'a> {
     }
 
     fn lose(&mut self, why: String) {
-        self.body = None;
+        self.body = Body::Missing;
         self.failures += 1;
         say(&format!("trying again: {why}"));
         self.trouble = why;
@@ -218,7 +227,7 @@ impl<'a> Download<'a> {
         }
         let mut body = response.into_body();
         let rest = self.skip(&mut body).await?;
-        self.body = Some(body);
+        self.body = Body::Coming(body);
         Ok(rest)
     }
 
@@ -251,7 +260,7 @@ impl<'a> Download<'a> {
         }
         self.total = resume::total(response.headers()).or(self.total);
         self.resumed = true;
-        self.body = Some(response.into_body());
+        self.body = Body::Coming(response.into_body());
         Ok(Bytes::new())
     }
 
@@ -279,7 +288,7 @@ impl<'a> Download<'a> {
 
 impl Read for Download<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.chunk.is_empty() && !self.ended && self.stop.is_none() {
+        if self.chunk.is_empty() && self.stop.is_none() {
             let (runtime, deadline) = (self.runtime, self.deadline);
             match runtime.block_on(async { timeout_at(deadline.at, self.next()).await }) {
                 // A future that is ready is not asked the time: who always sends would have no deadline.
@@ -291,7 +300,7 @@ impl Read for Download<'_> {
                         self.stop = Some(Stop::Failed(self.too_large()));
                     }
                 }
-                Ok(Ok(None)) => self.ended = true,
+                Ok(Ok(None)) => {}
                 Ok(Err(stop)) => self.stop = Some(stop),
                 Ok(Ok(Some(_))) | Err(_) => {
                     let why = format!("the body did not arrive within {:?}: {}", deadline.whole(), self.trouble);
