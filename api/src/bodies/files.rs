@@ -15,11 +15,14 @@ const SHOWN: usize = 100;
 /// Bytes of a block of the pod's volume: a file fills whole ones, and a directory has one.
 const BLOCK: u64 = 4096;
 
+/// Bytes of an entry in its directory, beside its name.
+const PER_NAME: u64 = 8;
+
 /// What may be unpacked into a pod: the policy's, counted as `cofferdam-fetch` counts it, so that nothing is sent which
 /// the pod would throw away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of all files and directories, in blocks of 4 KiB.
+    /// The most bytes of all files and directories, in blocks of 4 KiB, and of their names.
     pub max_bytes: u64,
     /// The most files and directories.
     pub max_entries: u64,
@@ -162,10 +165,17 @@ fn check_sizes(files: &BTreeMap<String, File>, limits: Limits) -> Result<(), Bun
         return Err(BundleError::TooManyEntries { max: limits.max_entries });
     }
     let sizes = files.values().map(|file| file.contents.len()).chain(inside.iter().map(|_| 0));
-    if sizes.map(blocks).sum::<u64>() > limits.max_bytes {
+    let names = files.keys().map(String::as_str).chain(inside.iter().copied()).map(name);
+    if sizes.map(blocks).chain(names).sum::<u64>() > limits.max_bytes {
         return Err(BundleError::TooLarge { max: limits.max_bytes });
     }
     Ok(())
+}
+
+/// What the last part of a path takes in its directory.
+fn name(path: &str) -> u64 {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    u64::try_from(name.len()).map_or(u64::MAX, |bytes| bytes.saturating_add(PER_NAME))
 }
 
 fn blocks(bytes: usize) -> u64 {
@@ -265,14 +275,15 @@ mod tests {
     #[test]
     fn what_a_pod_would_not_unpack_is_not_sent() {
         let files = || vec![utf8("a", "x"), utf8("d/b", "")];
-        // Two files and one directory, a block each.
-        let fits = Limits { max_bytes: 3 * 4096, max_entries: 3 };
+        // Two files and one directory, a block each, and three names of one letter.
+        let most = 3 * 4096 + 3 * 9;
+        let fits = Limits { max_bytes: most, max_entries: 3 };
         assert!(Files::of(bundle("a", files()), fits).is_ok());
         let larger = vec![utf8("a", &"x".repeat(4097)), utf8("d/b", "")];
-        assert_eq!(Files::of(bundle("a", larger), fits).unwrap_err(), BundleError::TooLarge { max: 3 * 4096 });
+        assert_eq!(Files::of(bundle("a", larger), fits).unwrap_err(), BundleError::TooLarge { max: most });
         let error = |limits| Files::of(bundle("a", files()), limits).unwrap_err();
         assert_eq!(error(Limits { max_entries: 2, ..fits }), BundleError::TooManyEntries { max: 2 });
-        assert_eq!(error(Limits { max_bytes: 3 * 4096 - 1, ..fits }), BundleError::TooLarge { max: 3 * 4096 - 1 });
+        assert_eq!(error(Limits { max_bytes: most - 1, ..fits }), BundleError::TooLarge { max: most - 1 });
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub const PATH: &str = "/internal/bundles/";
 /// The header with the token by which a pod proves who it is.
 pub const IDENTITY: HeaderName = HeaderName::from_static("x-cofferdam-identity");
 
+/// The header of an answer with a body's bytes that asks `cofferdam-fetch` to say, by a DELETE, that it has them all.
+pub const ACKNOWLEDGE: HeaderName = HeaderName::from_static("x-cofferdam-acknowledge");
+
 /// The only media type there is.
 const GZIP: &str = "application/gzip";
 
@@ -156,6 +159,7 @@ impl Bodies {
         self.counts.request(outcome);
         let reply = reply::streamed(status, GZIP, StreamBody::new(frames));
         let reply = reply::with_header(reply, ACCEPT_RANGES, "bytes");
+        let reply = reply::with_header(reply, ACKNOWLEDGE, "delete");
         let reply = with(with(reply, ETAG, &etag), CONTENT_LENGTH, &(part.end - part.start).to_string());
         Ok(if status == StatusCode::PARTIAL_CONTENT {
             with(reply, CONTENT_RANGE, &format!("bytes {}-{}/{length}", part.start, part.end - 1))

@@ -136,6 +136,7 @@ async fn a_pod_fetches_its_body_and_says_so_and_then_there_is_none() {
         ("content-type", "application/gzip"),
         ("cache-control", "no-store"),
         ("accept-ranges", "bytes"),
+        ("x-cofferdam-acknowledge", "delete"),
         ("etag", &format!("\"{}\"", archive().sha256())),
         ("content-length", &archive().bytes().to_string()),
     ] {
