@@ -15,7 +15,8 @@ mod elf;
 
 /// The packages that are built, each with a program of the same name. Always together: cargo unites the features of
 /// what it builds at once, and would build the dependencies anew for every other choice.
-const PACKAGES: [&str; 4] = ["cofferdam-webhook", "cofferdam-agent", "cofferdam-fetch", "cofferdam-fixture"];
+const PACKAGES: [&str; 5] =
+    ["cofferdam-webhook", "cofferdam-agent", "cofferdam-fetch", "cofferdam-api", "cofferdam-fixture"];
 
 /// Why there are no programs to put into an image. Each message is whole: it names the cause too.
 #[derive(Debug, thiserror::Error)]
@@ -77,10 +78,16 @@ impl Programs {
         &self.paths[2]
     }
 
+    /// The program that package `cofferdam-api` gives.
+    #[must_use]
+    pub fn api(&self) -> &Path {
+        &self.paths[3]
+    }
+
     /// The program that package `cofferdam-fixture` gives.
     #[must_use]
     pub fn fixture(&self) -> &Path {
-        &self.paths[3]
+        &self.paths[4]
     }
 
     /// cargo's target folder.
@@ -142,8 +149,8 @@ fn programs(executables: &[(String, PathBuf)]) -> Result<Programs, BuildError> {
         let found = executables.iter().find(|(name, _)| name == package);
         found.map(|(_, path)| path.clone()).ok_or(BuildError::Missing(package))
     };
-    let [webhook, agent, fetch, fixture] = PACKAGES;
-    let paths = [find(webhook)?, find(agent)?, find(fetch)?, find(fixture)?];
+    let [webhook, agent, fetch, api, fixture] = PACKAGES;
+    let paths = [find(webhook)?, find(agent)?, find(fetch)?, find(api)?, find(fixture)?];
     for path in &paths {
         let interpreter = elf::has_interpreter(path);
         if interpreter.map_err(|cause| BuildError::Read { path: path.clone(), cause })? {
@@ -206,6 +213,6 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let built = PACKAGES.map(|package| (package.to_owned(), this.clone()));
         assert!(matches!(programs(&built), Err(BuildError::Dynamic(path)) if path == this));
-        assert!(matches!(programs(&built[..3]), Err(BuildError::Missing("cofferdam-fixture"))));
+        assert!(matches!(programs(&built[..PACKAGES.len() - 1]), Err(BuildError::Missing("cofferdam-fixture"))));
     }
 }

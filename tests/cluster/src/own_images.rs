@@ -88,6 +88,7 @@ fn fill_context(programs: &Programs) -> Result<PathBuf, OwnImageError> {
     place(programs.webhook(), &context.join("usr/bin/cofferdam-webhook"))?;
     place(programs.agent(), &context.join("usr/bin/cofferdam-agent"))?;
     place(programs.fetch(), &context.join("usr/bin/cofferdam-fetch"))?;
+    place(programs.api(), &context.join("usr/bin/cofferdam-api"))?;
     Ok(context)
 }
 
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn the_containerfile_at_the_root_is_one_that_this_builder_understands() {
         let context = tempfile::tempdir().unwrap();
-        for program in ["cofferdam-webhook", "cofferdam-agent", "cofferdam-fetch"] {
+        for program in ["cofferdam-webhook", "cofferdam-agent", "cofferdam-fetch", "cofferdam-api"] {
             place(&std::env::current_exe().unwrap(), &context.path().join("usr/bin").join(program)).unwrap();
         }
         let image = Containerfile::read(&workspace().join("Containerfile"))

@@ -49,7 +49,15 @@ pub fn overlay(name: &str) -> PathBuf {
 /// # Errors
 /// In kubectl's words.
 pub fn render(kubectl: &Kubectl, image: &str) -> Result<String> {
-    Ok(with_image(kubectl.run([Path::new("kustomize"), &overlay("cert-manager")])?, image))
+    render_overlay(kubectl, "cert-manager", image)
+}
+
+/// An overlay, by its name, with `image` in place of [`IMAGE`].
+///
+/// # Errors
+/// In kubectl's words.
+pub fn render_overlay(kubectl: &Kubectl, name: &str, image: &str) -> Result<String> {
+    Ok(with_image(kubectl.run([Path::new("kustomize"), &overlay(name)])?, image))
 }
 
 fn with_image(manifests: String, image: &str) -> String {
