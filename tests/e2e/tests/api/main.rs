@@ -1,5 +1,5 @@
 //! The API on a real cluster, as its manifests install it: one cluster for all tests.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod client;
 mod installed;
