@@ -40,9 +40,10 @@ impl Client {
 
     fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = self.connect();
-        let length = body.len();
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: api\r\n{headers}Content-Length: {length}\r\n\r\n");
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        // A request for a WebSocket has no body, not even an empty one.
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: api\r\n{headers}{length}\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
         BufReader::new(stream)
     }
 

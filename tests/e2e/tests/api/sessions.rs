@@ -33,14 +33,14 @@ fn kind(event: &Value) -> &str {
 
 #[test]
 fn a_bundle_of_files_runs_is_spoken_with_and_ends_with_its_code() {
-    let stage = installed::stage();
+    let stage = installed::shared();
     let client = installed::client(stage);
     let script = "echo \"$GREETING from $(cat /app/name)\"; read line; echo \"got $line\"; exit 3";
     let (id, token) = create(&client, script);
 
     let mut terminal = client.terminal(&id, &token);
     terminal.until("hello-0815 from beneath");
-    let pod = installed::sessions(stage).json(["get", "pod", &format!("run-{id}")]).unwrap();
+    let pod = installed::pod(stage, &id);
     assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true, "it is hardened as any");
     let text = pod.to_string();
     assert!(!text.contains("hello-0815") && !text.contains(TOKEN) && !text.contains(&token), "{text}");
@@ -58,7 +58,7 @@ fn a_bundle_of_files_runs_is_spoken_with_and_ends_with_its_code() {
 
 #[test]
 fn d29_sessions_outlive_the_api_and_another_one_finds_them() {
-    let stage = installed::stage();
+    let stage = &installed::start("e2e-api-restart");
     let client = installed::client(stage);
     let (id, token) = create(&client, "echo ready-to-serve; exec sleep 3600");
     client.terminal(&id, &token).until("ready-to-serve");
@@ -74,13 +74,12 @@ fn d29_sessions_outlive_the_api_and_another_one_finds_them() {
     assert_eq!(client.ask("DELETE", &format!("/v1/sessions/{id}"), &Value::Null).status, 204);
     let events = client.events(&id, &token, |event| kind(event) == "stopped");
     assert!(!events.iter().any(|event| kind(event) == "failed"), "{events:#?}");
-    let pod = format!("pod/run-{id}");
-    installed::sessions(stage).run(["wait", &pod, "--for=delete", "--timeout=2m"]).unwrap();
+    installed::gone(stage, &id);
 }
 
 #[test]
 fn who_sends_no_token_gets_nothing() {
-    let client = installed::client(installed::stage());
+    let client = installed::client(installed::shared());
     let health = client.ask("GET", "/v1/health", &Value::Null);
     assert_eq!((health.status, &health.body["ok"]), (200, &json!(true)));
     for path in ["/v1/sessions/aaaaaaaaaaaa/events?access_token=guess", "/v1/capabilities?access_token=guess"] {
