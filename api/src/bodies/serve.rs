@@ -35,7 +35,7 @@ pub const PATH: &str = "/internal/bundles/";
 pub const IDENTITY: HeaderName = HeaderName::from_static("x-cofferdam-identity");
 
 /// The header of an answer with a body's bytes that asks `cofferdam-fetch` to say, by a DELETE, that it has them all.
-pub const ACKNOWLEDGE: HeaderName = HeaderName::from_static("x-cofferdam-acknowledge");
+const ACKNOWLEDGE: HeaderName = HeaderName::from_static("x-cofferdam-acknowledge");
 
 /// The only media type there is.
 const GZIP: &str = "application/gzip";
