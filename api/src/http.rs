@@ -13,6 +13,8 @@
 //! * [`events`]: a stream of events; [`websocket`] and [`byte_channel`]: a terminal;
 //! * [`openapi`]: what all of it looks like.
 
+use std::time::Duration;
+
 pub mod access;
 pub mod body;
 pub mod byte_channel;
@@ -30,3 +32,9 @@ pub mod tokens;
 pub mod turns;
 pub mod validation;
 pub mod websocket;
+
+/// How long nothing happens on a stream before there is a sign of life: a comment among events, a ping on a socket.
+const QUIET: Duration = Duration::from_secs(20);
+
+/// About how much of a stream is sent at once.
+const BATCH_BYTES: usize = 32 * 1024;

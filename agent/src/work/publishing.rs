@@ -270,7 +270,7 @@ impl Publisher {
             self.waits.over();
         }
         match attempt {
-            Attempt::Done => self.hindrance = None,
+            Attempt::Done => (self.hindrance, self.failed) = (None, None),
             Attempt::Resting(_) => {}
             Attempt::Hindered(hindrance, _) => (self.hindrance, self.failed) = (Some(hindrance), None),
             Attempt::Taken(holder) => {

@@ -27,17 +27,12 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
 use super::websocket::{self, Close, Socket};
+use super::{BATCH_BYTES, QUIET};
 use crate::session::hub::{Chunk, Chunks, Hub, Next};
 use crate::wire::{ClientFrame, GAP_REASON, Io, ServerFrame, TerminalInput, TerminalSize};
 
 /// Sizes that come faster than this are those of a window that somebody is still pulling at.
 const RESIZE_PAUSE: Duration = Duration::from_millis(50);
-
-/// How long nothing happens before the client is asked whether it is still there.
-const QUIET: Duration = Duration::from_secs(20);
-
-/// About how much is sent at once.
-const BATCH_BYTES: usize = 32 * 1024;
 
 /// A reader of a session's terminal, and where it begins.
 #[derive(Debug)]

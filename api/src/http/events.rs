@@ -4,7 +4,6 @@
 //! holds no more than that, and loses its place in time (it is told by a `gap`) or its connection.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use cofferdam_runtime::http::{Reply, reply};
@@ -16,17 +15,12 @@ use hyper::body::Frame;
 use tokio_util::sync::CancellationToken;
 
 use super::call;
+use super::{BATCH_BYTES, QUIET};
 use crate::session::hub::{Events, Next, Told};
 use crate::wire::{Event, GAP_REASON};
 
 /// A comment that keeps proxies from closing a stream on which nothing happens.
 const HEARTBEAT: &[u8] = b": heartbeat\n\n";
-
-/// How long nothing happens before that.
-const QUIET: Duration = Duration::from_secs(20);
-
-/// About how much is sent at once.
-const BATCH_BYTES: usize = 32 * 1024;
 
 /// The answer with what `events` reads, until a final status, or until `close`. `held` is dropped with it.
 pub fn answer(events: Events, close: CancellationToken, held: impl Send + 'static) -> Reply {

@@ -38,6 +38,20 @@ pub struct Shared {
     pub close: CancellationToken,
 }
 
+impl Shared {
+    /// Whether the caller may have the streams of the session that the request is about.
+    ///
+    /// # Errors
+    /// How that is refused.
+    pub fn may_read<B>(&self, call: &Call<B>) -> Result<(), Refusal> {
+        let headers = &call.head.headers;
+        match call.session() {
+            Ok(id) => self.access.reader(headers, call.query("access_token").as_deref(), &id),
+            Err(_) => self.access.caller(headers),
+        }
+    }
+}
+
 /// Answers clients.
 pub struct Service {
     router: Router,
@@ -82,10 +96,7 @@ impl Service {
         match audience {
             Audience::Public | Audience::Sockets => {}
             Audience::Callers => access.caller(headers)?,
-            Audience::Readers => match call.session() {
-                Ok(id) => access.reader(headers, call.query("access_token").as_deref(), &id)?,
-                Err(_) => access.caller(headers)?,
-            },
+            Audience::Readers => shared.may_read(call)?,
         }
         match entry.route {
             Route::Capabilities => Ok(routes::capabilities::answer(&shared.offers)),

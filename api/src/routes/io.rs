@@ -44,15 +44,9 @@ fn open<B: Body + Unpin>(
     if !shared.origins.allow_page(&call.head.headers) {
         return Err(Close::OriginNotAllowed);
     }
-    let id = call.session().map_err(|_| Close::NoSession);
-    let is_reader = match &id {
-        Ok(id) => shared.access.reader(&call.head.headers, call.query("access_token").as_deref(), id).is_ok(),
-        Err(_) => shared.access.caller(&call.head.headers).is_ok(),
-    };
-    if !is_reader {
-        return Err(Close::Unauthenticated);
-    }
-    let session = find(&id?).ok_or(Close::NoSession)?;
+    shared.may_read(call).map_err(|_| Close::Unauthenticated)?;
+    let id = call.session().map_err(|_| Close::NoSession)?;
+    let session = find(&id).ok_or(Close::NoSession)?;
     if call.query("app").is_some_and(|app| app != session.app) {
         return Err(Close::NoSession);
     }

@@ -131,7 +131,7 @@ async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Logged> {
     let resource = Resource::core("pods");
     // API servers have an index of pods by node. It serves a first page, but for the later ones they look through the pods of
     // all nodes. A list from their cache (`resourceVersion=0`) needs no later ones, and knows no pages: what authors make
-    // large would be in looks all at once. So it is pages, as large as may be.
+    // large would be in memory all at once. So it is pages, as large as may be.
     let (labels, fields) = (SESSION.to_owned(), format!("spec.nodeName={node}"));
     let selection = Selection { labels, fields, ..Selection::default() };
     let (mut pages, mut pods) = (context.cluster.pages(&resource, &selection).bounded(), Vec::new());

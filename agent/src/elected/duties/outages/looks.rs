@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cofferdam_kubernetes::Backoff;
 use tokio::time::Instant;
 
 use crate::elected::duties::Logged;
 use crate::elected::nodes::Outages;
 use crate::elected::outage::Outage;
-use cofferdam_kubernetes::Backoff;
 
 /// What is new on a node that stays lost is found as often as this, however often others come and go.
 const ROUND: Duration = Duration::from_secs(10);
