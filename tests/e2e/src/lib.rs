@@ -1,6 +1,7 @@
 //! What end-to-end tests stand on: a real cluster with Cofferdam installed, a namespace per test, and the questions that
 //! a person would ask of it.
 
+pub mod api;
 pub mod creations;
 pub mod demo;
 pub mod dry_run;

@@ -1,25 +1,26 @@
 //! A client of the API, down to the bytes: requests, events and a terminal.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use cofferdam_e2e::port_forward::PortForward;
+use cofferdam_e2e::api::TOKEN;
+use cofferdam_e2e::routing::Door;
 use serde_json::Value;
-
-use crate::installed::TOKEN;
 
 /// Longer than anything takes that is waited for here.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A client of one API pod.
-pub(crate) struct Client(pub PortForward);
+pub(crate) struct Client(pub Door);
 
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// Its status.
     pub status: u16,
+    /// Its status line and headers.
+    pub head: String,
     /// Its body; null where there is none.
     pub body: Value,
 }
@@ -27,18 +28,28 @@ pub(crate) struct Answer {
 /// A terminal: WebSocket frames over a connection.
 pub(crate) struct Terminal {
     stream: BufReader<TcpStream>,
-    /// All that the program wrote.
+    /// All that the program wrote, from where this terminal begins.
     pub text: String,
+    /// The number of the last frame of it.
+    pub last: u32,
+    /// How often something was missing.
+    pub gaps: usize,
+}
+
+/// Events of a session: each with its id, where it has one.
+pub(crate) struct Events {
+    lines: Lines<BufReader<TcpStream>>,
 }
 
 impl Client {
     fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(("127.0.0.1", self.0.door().port())).unwrap();
+        let stream = TcpStream::connect(("127.0.0.1", self.0.port())).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
-    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> BufReader<TcpStream> {
+    /// Asks, and reads nothing.
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = self.connect();
         // A request for a WebSocket has no body, not even an empty one.
         let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -53,27 +64,21 @@ impl Client {
         let headers =
             format!("Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nConnection: close\r\n");
         let mut stream = self.send(method, path, &headers, &body);
-        let status = head(&mut stream);
+        let head = head(&mut stream);
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
-        Answer { status, body: serde_json::from_str(&text).unwrap_or_default() }
+        Answer { status: status(&head), head, body: serde_json::from_str(&text).unwrap_or_default() }
     }
 
     /// Asks without a token; the status.
     pub(crate) fn anonymous(&self, path: &str) -> u16 {
-        head(&mut self.send("GET", path, "Connection: close\r\n", ""))
+        status(&head(&mut self.send("GET", path, "Connection: close\r\n", "")))
     }
 
     /// Reads a session's events from the beginning, as a browser does, until one is what is waited for; all of them.
     pub(crate) fn events(&self, id: &str, token: &str, until: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let path = format!("/v1/sessions/{id}/events?access_token={token}");
-        let mut stream = self.send("GET", &path, "Connection: close\r\n", "");
-        assert_eq!(head(&mut stream), 200);
         let mut events = Vec::new();
-        for line in stream.lines() {
-            let line = line.unwrap();
-            let Some(event) = line.strip_prefix("data: ") else { continue };
-            let event: Value = serde_json::from_str(event).unwrap();
+        for (_, event) in self.events_after(id, token, 0) {
             let is_last = until(&event);
             events.push(event);
             if is_last {
@@ -83,36 +88,73 @@ impl Client {
         panic!("the stream ended before that: {events:#?}");
     }
 
+    /// Reads a session's events on from that id, as a browser does that lost its connection.
+    pub(crate) fn events_after(&self, id: &str, token: &str, last: u64) -> Events {
+        let path = format!("/v1/sessions/{id}/events?access_token={token}");
+        let headers = format!("Last-Event-ID: {last}\r\nConnection: close\r\n");
+        let mut stream = self.send("GET", &path, &headers, "");
+        assert_eq!(status(&head(&mut stream)), 200);
+        Events { lines: stream.lines() }
+    }
+
     /// Opens a session's terminal from its beginning, as a browser does.
     pub(crate) fn terminal(&self, id: &str, token: &str) -> Terminal {
-        let path = format!("/v1/sessions/{id}/io?lastSeq=0&access_token={token}");
+        self.terminal_after(id, token, 0)
+    }
+
+    /// Opens a session's terminal from that number on.
+    pub(crate) fn terminal_after(&self, id: &str, token: &str, last: u32) -> Terminal {
+        let mut stream = self.ask_for_terminal(id, token, last);
+        assert_eq!(status(&head(&mut stream)), 101);
+        Terminal { stream, text: String::new(), last, gaps: 0 }
+    }
+
+    /// Asks for a session's terminal, and reads nothing.
+    pub(crate) fn ask_for_terminal(&self, id: &str, token: &str, last: u32) -> BufReader<TcpStream> {
+        let path = format!("/v1/sessions/{id}/io?lastSeq={last}&access_token={token}");
         let headers = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-        let mut stream = self.send("GET", &path, headers, "");
-        assert_eq!(head(&mut stream), 101);
-        Terminal { stream, text: String::new() }
+        self.send("GET", &path, headers, "")
     }
 }
 
-/// Reads the head of an answer; its status.
-fn head(stream: &mut BufReader<TcpStream>) -> u16 {
-    let mut lines = Vec::new();
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).unwrap();
-        if line.trim().is_empty() {
-            break;
-        }
-        lines.push(line);
+/// Reads the head of an answer.
+pub(crate) fn head(stream: &mut BufReader<TcpStream>) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(stream.read_line(&mut head).unwrap() > 0, "the connection was closed after {head:?}");
     }
-    lines[0].split(' ').nth(1).unwrap().parse().unwrap()
+    head
+}
+
+/// The status of an answer, by its head.
+pub(crate) fn status(head: &str) -> u16 {
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+impl Iterator for Events {
+    type Item = (Option<u64>, Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut id = None;
+        loop {
+            let line = self.lines.next()?.unwrap();
+            if let Some(its) = line.strip_prefix("id: ") {
+                id = Some(its.parse().unwrap());
+            } else if let Some(event) = line.strip_prefix("data: ") {
+                return Some((id, serde_json::from_str(event).unwrap()));
+            }
+        }
+    }
 }
 
 impl Terminal {
     /// Reads on until the program has written that.
     pub(crate) fn until(&mut self, text: &str) {
-        while !self.text.contains(text) {
-            assert!(self.frame(), "the terminal was closed before {text:?}: {:?}", self.text);
+        let mut seen = 0;
+        while !self.text[seen..].contains(text) {
+            seen = self.text.floor_char_boundary(self.text.len().saturating_sub(text.len()));
+            assert!(self.frame(), "the terminal was closed before {text:?}: {:?}", &self.text[seen..]);
         }
     }
 
@@ -126,26 +168,38 @@ impl Terminal {
         self.stream.get_mut().write_all(&frame).unwrap();
     }
 
-    /// Takes in one frame; whether there was one but the last.
-    fn frame(&mut self) -> bool {
+    /// Takes in one frame; whether there was one but the last. Numbers rise by one, but for what is said to be missing.
+    pub(crate) fn frame(&mut self) -> bool {
         let mut head = [0; 2];
         self.stream.read_exact(&mut head).unwrap();
         let length = match head[1] & 0x7f {
-            126 => {
-                let mut length = [0; 2];
-                self.stream.read_exact(&mut length).unwrap();
-                usize::from(u16::from_be_bytes(length))
-            }
+            126 => self.length::<2>(),
+            127 => self.length::<8>(),
             length => usize::from(length),
         };
         let mut payload = vec![0; length];
         self.stream.read_exact(&mut payload).unwrap();
         match head[0] & 0x0f {
+            1 => {
+                let notice: Value = serde_json::from_slice(&payload).unwrap();
+                self.gaps += usize::from(notice["type"] == "gap");
+            }
             // The sequence number and the stream come first.
-            2 => self.text.push_str(&String::from_utf8_lossy(&payload[5..])),
+            2 => {
+                let number = payload[..4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+                assert!(number == self.last + 1 || self.gaps > 0, "{number} follows {}", self.last);
+                self.last = number;
+                self.text.push_str(&String::from_utf8_lossy(&payload[5..]));
+            }
             8 => return false,
             _ => {}
         }
         true
+    }
+
+    fn length<const BYTES: usize>(&mut self) -> usize {
+        let mut length = [0; BYTES];
+        self.stream.read_exact(&mut length).unwrap();
+        length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte))
     }
 }

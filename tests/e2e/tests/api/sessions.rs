@@ -1,10 +1,11 @@
 //! Sessions, from a request to their end.
 
+use cofferdam_e2e::api::TOKEN;
 use cofferdam_e2e::images::SHELL;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::installed::{self, TOKEN};
+use crate::installed;
 
 /// Begins a session that runs `script`; its id, and what opens its streams.
 fn create(client: &Client, script: &str) -> (String, String) {
@@ -62,7 +63,6 @@ fn d29_sessions_outlive_the_api_and_another_one_finds_them() {
     let client = installed::client(stage);
     let (id, token) = create(&client, "echo ready-to-serve; exec sleep 3600");
     client.terminal(&id, &token).until("ready-to-serve");
-    drop(client);
     installed::restart(stage);
 
     let client = installed::client(stage);
