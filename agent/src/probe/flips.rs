@@ -15,10 +15,12 @@ pub(crate) const SOON: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flips<T, E> {
     verdict: Option<Result<T, E>>,
+    /// Whether it ever was good: what has begun is not waited for again.
+    was_good: bool,
     first: Option<Instant>,
-    /// Failures since the last success.
+    /// Failures that counted since the last success or change of the verdict.
     failed: u32,
-    /// The last of them, and how often it came in a row.
+    /// The last failure, and how often it came in a row.
     last: Option<(E, u32)>,
     /// What failed again and again before there was a verdict.
     so_far: Option<E>,
@@ -27,7 +29,8 @@ pub(crate) struct Flips<T, E> {
 impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
     /// Begins with what is known already; with none where nothing is.
     pub(crate) fn new(verdict: Option<Result<T, E>>) -> Self {
-        Self { verdict, first: None, failed: 0, last: None, so_far: None }
+        let was_good = matches!(verdict, Some(Ok(_)));
+        Self { verdict, was_good, first: None, failed: 0, last: None, so_far: None }
     }
 
     /// The verdict; none before there is one.
@@ -43,39 +46,39 @@ impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
 
     /// Takes in a probe's result and says whether the verdict is another one now.
     ///
-    /// One success makes it good. `failures` failures in a row make it bad, the first time only once [`GRACE`] is over;
-    /// the last of them is the reason, and stays it until another one came as often in a row, so that reasons that take
-    /// turns are not told again and again.
-    pub(crate) fn saw(&mut self, now: Instant, failures: u32, result: Result<T, E>) -> bool {
+    /// One success makes it good. `failures` failures in a row make it bad; of what never was good, only once [`GRACE`] is over,
+    /// since the first result or, where a failure such as this one is a matter of course for longer, `since` that ended, which
+    /// may be `now`. The last failure is the reason, and stays it until another one came as often in a row, so that reasons
+    /// that take turns are not told again and again. Where that one does not count yet there is no verdict any more.
+    pub(crate) fn saw(&mut self, now: Instant, failures: u32, since: Option<Instant>, result: Result<T, E>) -> bool {
         let first = *self.first.get_or_insert(now);
         let Err(error) = result else {
-            self.failed = 0;
+            self.was_good = true;
             self.last = None;
-            return self.set(result);
+            return self.set(Some(result));
         };
-        self.failed = self.failed.saturating_add(1);
         let before = self.last.take().filter(|(last, _)| *last == error);
         let in_a_row = before.map_or(1, |(_, count)| count.saturating_add(1));
         self.last = Some((error.clone(), in_a_row));
+        let age = now.saturating_duration_since(since.map_or(first, |since| since.max(first)));
+        let (stays, counts) = (in_a_row >= failures, self.was_good || age >= GRACE);
+        self.failed = self.failed.saturating_add(counts.into());
         let flips = match &self.verdict {
-            None => self.failed >= failures && now.duration_since(first) >= GRACE,
-            Some(Ok(_)) => self.failed >= failures,
-            Some(Err(_)) => in_a_row >= failures,
+            None | Some(Ok(_)) => counts && (stays || self.failed >= failures),
+            Some(Err(_)) => stays,
         };
         if flips {
-            return self.set(Err(error));
+            return self.set(counts.then_some(Err(error)));
         }
-        if self.verdict.is_none() && in_a_row >= failures && now.duration_since(first) >= SOON {
+        if self.verdict.is_none() && stays && age >= SOON {
             self.so_far = Some(error);
         }
         false
     }
 
-    fn set(&mut self, verdict: Result<T, E>) -> bool {
-        let verdict = Some(verdict);
+    fn set(&mut self, verdict: Option<Result<T, E>>) -> bool {
         let changes = self.verdict != verdict;
-        self.so_far = None;
-        self.verdict = verdict;
+        (self.verdict, self.failed, self.so_far) = (verdict, 0, None);
         changes
     }
 }

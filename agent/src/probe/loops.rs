@@ -28,9 +28,16 @@ use crate::probe::{Closed, Failure, Kind, Observation, Outcome, Target, address,
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) failures: u32,
-    /// Whether the pod's containers run: that nobody listens is no failure before.
-    pub(super) has_started: bool,
+    /// Since when the pod's containers run: that nobody listens is a matter of course before.
+    pub(super) started: Option<Instant>,
     pub(super) address: Option<Target>,
+}
+
+impl Asked {
+    /// Since when it is a failure that nobody listens; `now` while it is none.
+    fn since(&self, now: Instant) -> Instant {
+        self.started.unwrap_or(now)
+    }
 }
 
 /// A port that is probed.
@@ -40,13 +47,16 @@ pub(super) struct Port {
     prober: Prober,
     tell: Tell,
     seen: Mutex<Observation>,
-    /// The address loop need not wait any longer.
-    hurry: Notify,
+    /// The port loop need not wait any longer.
+    is_due: Notify,
+    /// The address loop need not.
+    is_address_due: Notify,
 }
 
 impl Port {
     pub(super) fn new(number: u16, pod: SocketAddr, prober: Prober, tell: Tell, known: Observation) -> Self {
-        Self { number, pod, prober, tell, seen: Mutex::new(known), hurry: Notify::new() }
+        let (is_due, is_address_due) = (Notify::new(), Notify::new());
+        Self { number, pod, prober, tell, seen: Mutex::new(known), is_due, is_address_due }
     }
 
     /// Probes, until it is not polled any more.
@@ -54,8 +64,15 @@ impl Port {
         tokio::join!(self.probe_port(asked.clone()), self.probe_address(asked));
     }
 
+    /// The address is probed at once, unless it is reached.
     pub(super) fn hurry(&self) {
-        self.hurry.notify_one();
+        self.is_address_due.notify_one();
+    }
+
+    /// So are port and address: the program begins.
+    pub(super) fn started(&self) {
+        self.is_due.notify_one();
+        self.hurry();
     }
 
     pub(super) fn seen(&self) -> Observation {
@@ -76,8 +93,12 @@ impl Port {
         (self.tell)(self.number, now);
     }
 
-    async fn wait(&self, pace: Pace) {
-        sleep(pace.wait(self.prober.budget().interval(), fastrand::f64())).await;
+    /// Waits until the next probe is due, or somebody is in a hurry. Gives the pace from then on.
+    async fn wait(&self, pace: Pace, is_due: &Notify) -> Pace {
+        tokio::select! {
+            () = sleep(pace.wait(self.prober.budget().interval(), fastrand::f64())) => pace,
+            () = is_due.notified() => pace.hurried(),
+        }
     }
 
     async fn probe_port(&self, asked: watch::Receiver<Asked>) {
@@ -86,7 +107,7 @@ impl Port {
         let (mut pace, mut flips) = (Pace::beginning(known.as_ref()), Flips::new(known));
         let mut is_silent = false;
         loop {
-            self.wait(pace).await;
+            pace = self.wait(pace, &self.is_due).await;
             let probe = || dial(self.pod, port::WITHIN);
             let dialled = self.prober.make(Kind::Port, lane(pace, is_silent), 1, probe).await.unwrap_or(Dial::NotMade);
             self.prober.probed(Kind::Port, Outcome::from(dialled));
@@ -99,15 +120,12 @@ impl Port {
                     continue;
                 }
             };
-            let (failures, has_started) = {
+            let now = Instant::now();
+            let (failures, since) = {
                 let asked = asked.borrow();
-                (asked.failures, asked.has_started)
+                (asked.failures, asked.since(now))
             };
-            if result.is_err() && !has_started {
-                pace = pace.after(false, false);
-                continue;
-            }
-            let flipped = flips.saw(Instant::now(), failures, result);
+            let flipped = flips.saw(now, failures, Some(since), result);
             pace = pace.after(result.is_ok(), flipped);
             self.saw(|seen| (seen.listening, seen.so_far) = (flips.verdict().copied(), flips.so_far().copied()));
             if flipped && result.is_ok() {
@@ -120,8 +138,8 @@ impl Port {
     async fn probe_address(&self, mut asked: watch::Receiver<Asked>) {
         let mut looked_at = Address::new(self.seen().address);
         loop {
-            let Asked { failures, has_started, address } = asked.borrow_and_update().clone();
-            if looked_at.aim(address) {
+            let newest = asked.borrow_and_update().clone();
+            if looked_at.aim(newest.address.clone()) {
                 self.saw(|seen| seen.address = None);
             }
             let next = tokio::select! {
@@ -134,12 +152,11 @@ impl Port {
                 }
                 next = self.ask_address(&mut looked_at) => next,
             };
-            let counts = |verdict: &Result<_, _>| has_started || !matches!(verdict, Err(Failure::BadGateway(_)));
-            let Some(verdict) = next.filter(counts) else {
+            let Some(verdict) = next else {
                 looked_at.pace = looked_at.pace.after(false, false);
                 continue;
             };
-            if looked_at.saw(Instant::now(), failures, verdict) {
+            if looked_at.saw(Instant::now(), &newest, verdict) {
                 self.saw(|seen| seen.address = looked_at.flips.verdict().cloned());
             }
         }
@@ -150,10 +167,7 @@ impl Port {
         let Some(target) = &looked_at.target else { return std::future::pending().await };
         let questions = if target.proof.is_some() { 1 } else { 2 };
         let _enlisted = self.prober.budget().enlist(questions);
-        tokio::select! {
-            () = self.wait(looked_at.pace) => {}
-            () = self.hurry.notified() => looked_at.pace = looked_at.pace.hurried(),
-        }
+        looked_at.pace = self.wait(looked_at.pace, &self.is_address_due).await;
         if target.via.is_none() {
             return Some(Err(Failure::NoProbeAddress));
         }
@@ -206,9 +220,11 @@ impl Address {
         void
     }
 
-    fn saw(&mut self, now: Instant, failures: u32, verdict: Result<Identity, Failure>) -> bool {
+    fn saw(&mut self, now: Instant, asked: &Asked, verdict: Result<Identity, Failure>) -> bool {
         let succeeded = verdict.is_ok();
-        let flipped = self.flips.saw(now, failures, verdict);
+        // What the gateway itself does wrong it does whether the program has begun or not.
+        let since = matches!(verdict, Err(Failure::BadGateway(_))).then(|| asked.since(now));
+        let flipped = self.flips.saw(now, asked.failures, since, verdict);
         self.pace = self.pace.after(succeeded, flipped);
         flipped
     }

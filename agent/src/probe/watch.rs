@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::probe::budget::{Budget, Lane};
@@ -115,14 +116,24 @@ impl Watch {
     pub(crate) fn update(&mut self, failures: u32, aims: &BTreeMap<u16, Aim>) {
         self.ports.retain(|number, watched| aims.get(number).is_some_and(|aim| aim.pod == watched.pod));
         for (number, aim) in aims {
-            let asked = Asked { failures, has_started: aim.has_started, address: aim.address.clone() };
+            let asked = |started: Option<Instant>| {
+                let started = aim.has_started.then(|| started.unwrap_or_else(Instant::now));
+                Asked { failures, started, address: aim.address.clone() }
+            };
             match self.ports.get(number) {
-                Some(watched) => drop(watched.asked.send_if_modified(|before| {
-                    let changes = *before != asked;
-                    *before = asked;
-                    changes
-                })),
-                None => drop(self.ports.insert(*number, self.start(*number, aim, asked))),
+                Some(watched) => {
+                    let had_started = watched.asked.borrow().started;
+                    let asked = asked(had_started);
+                    if asked.started != had_started {
+                        watched.port.started();
+                    }
+                    watched.asked.send_if_modified(|before| {
+                        let changes = *before != asked;
+                        *before = asked;
+                        changes
+                    });
+                }
+                None => drop(self.ports.insert(*number, self.start(*number, aim, asked(None)))),
             }
         }
     }

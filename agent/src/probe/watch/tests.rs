@@ -1,10 +1,10 @@
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_model::endpoints::Identity;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::*;
 use crate::desired::Proof;
@@ -80,6 +80,63 @@ async fn until_the_pod_has_started_nothing_fails_and_then_it_has_its_time() {
     let _server = accept(pod).await;
     let mut early = Session::of(Aim { has_started: false, ..aim });
     assert_eq!(early.listening().await, Some(Ok(())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_routes_late_takes_nothing_of_the_time_that_a_program_has() {
+    let pod = closed();
+    let (gateway, routed) = late_gateway_of(pod).await;
+    let aim = aim(pod, Some(target(gateway)));
+    let mut session = Session::of(Aim { has_started: false, ..aim.clone() });
+    session.probed(Kind::Address, Outcome::NotRouted, 3).await;
+    routed.store(true, Ordering::Relaxed);
+    let waited = Instant::now();
+    while waited.elapsed() < GRACE {
+        session.probed(Kind::Address, Outcome::BadGateway, 1).await;
+    }
+    assert!(session.told.is_empty());
+    let begun = Instant::now();
+    session.update(aim);
+    while session.told().await.address.is_none() {}
+    assert!(begun.elapsed() >= GRACE, "{:?}", begun.elapsed());
+    assert_eq!(session.seen().address, Some(Err(Failure::BadGateway(503))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn once_the_pod_has_started_port_and_address_are_probed_at_once_and_soon_again() {
+    let pod = closed();
+    let aim = aim(pod, Some(target(serve(gateway_of(pod)).await)));
+    let mut session = Session::of(Aim { has_started: false, ..aim.clone() });
+    // By now each waits some 5 s for its next turn.
+    session.probed(Kind::Port, Outcome::Refused, 20).await;
+    session.probed(Kind::Address, Outcome::BadGateway, 20).await;
+    let begun = Instant::now();
+    session.update(aim);
+    session.probed(Kind::Port, Outcome::Refused, 3).await;
+    session.probed(Kind::Address, Outcome::BadGateway, 1).await;
+    let _server = accept(pod).await;
+    let reached = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
+    while session.told().await != reached {}
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_while_a_container_waits_is_told_until_something_else_holds() {
+    let pod = closed();
+    let (gateway, routed) = late_gateway_of(pod).await;
+    let mut session = Session::of(Aim { has_started: false, ..aim(pod, Some(target(gateway))) });
+    assert_eq!(session.told().await.address, Some(Err(Failure::NotRouted(404))));
+    routed.store(true, Ordering::Relaxed);
+    assert_eq!(session.told().await, Observation::default(), "it is routed now, and nothing listens yet");
+    // A container of several runs, and then no more.
+    let server = accept(pod).await;
+    let reached = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
+    while session.told().await != reached {}
+    server.abort();
+    let refused = (Some(Err(Closed::Refused)), Some(Err(Failure::BadGateway(503))));
+    while (session.seen().listening, session.seen().address) != refused {
+        session.told().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,14 +246,10 @@ async fn where_to_ask_may_be_unknown() {
 #[tokio::test(start_paused = true)]
 async fn a_route_that_is_there_now_is_probed_at_once() {
     let (_listener, pod) = listen().await;
-    let routed = Arc::new(Mutex::new(false));
-    let gateway = {
-        let (routed, route) = (Arc::clone(&routed), gateway_of(pod));
-        serve(move |head| if *routed.lock().unwrap() { route(head) } else { answer(404, "") }).await
-    };
+    let (gateway, routed) = late_gateway_of(pod).await;
     let mut session = Session::of(aim(pod, Some(target(gateway))));
     session.probed(Kind::Address, Outcome::NotRouted, 10).await;
-    *routed.lock().unwrap() = true;
+    routed.store(true, Ordering::Relaxed);
     let begun = Instant::now();
     session.watch.hurry(PORT);
     while session.told().await.address.is_none() {}
@@ -349,4 +402,12 @@ fn gateway_of(pod: SocketAddr) -> impl Fn(&str) -> Vec<u8> {
             answer(404, "")
         }
     }
+}
+
+/// The same, once it is told to; until then it knows no route.
+async fn late_gateway_of(pod: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let (routed, route) = (Arc::<AtomicBool>::default(), gateway_of(pod));
+    let is_routed = Arc::clone(&routed);
+    let gateway = serve(move |head| if is_routed.load(Ordering::Relaxed) { route(head) } else { answer(404, "") });
+    (gateway.await, routed)
 }
