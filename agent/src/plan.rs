@@ -1,5 +1,7 @@
 //! What has to be done to the objects of a session.
 
+use std::collections::BTreeSet;
+
 use cofferdam_kubernetes::json::{each, is_leaving, label, owners, owning_pods};
 use cofferdam_model::keys;
 use serde_json::Value;
@@ -23,6 +25,16 @@ pub(crate) struct Plan {
     pub claim: Option<Wanted>,
     /// What is written.
     pub writes: Vec<Write>,
+}
+
+impl Plan {
+    /// The objects that something is done to, by kind and name.
+    #[must_use]
+    pub(crate) fn slots(&self) -> BTreeSet<(Kind, String)> {
+        let deleted = self.deletes.iter().map(|delete| (delete.kind, delete.name.clone()));
+        let written = self.claim.iter().chain(self.writes.iter().map(|write| &write.wanted));
+        deleted.chain(written.map(|wanted| (wanted.kind, wanted.name.clone()))).collect()
+    }
 }
 
 /// Delete that very object.

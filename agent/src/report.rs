@@ -42,8 +42,8 @@ pub(crate) struct Facts<'a> {
 pub(crate) enum Hindrance {
     /// Another live pod has the id.
     HostTaken {
-        /// Which.
-        pod: String,
+        /// Which; none where that cannot be known.
+        pod: Option<String>,
     },
     /// A Service of that name is there that is not ours.
     NameTaken,
@@ -60,6 +60,20 @@ pub(crate) enum Hindrance {
     },
     /// A write waits, since too many came lately. Of what, as a clause.
     PublishDelayed(String),
+}
+
+impl Hindrance {
+    /// The reason that is told of it.
+    #[must_use]
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::HostTaken { .. } | Self::NameTaken => Reason::HostTaken,
+            Self::WaitingForNetworkPolicy => Reason::WaitingForNetworkPolicy,
+            Self::PublishFailed(_) => Reason::PublishFailed,
+            Self::Terminating { .. } => Reason::Terminating,
+            Self::PublishDelayed(_) => Reason::PublishDelayed,
+        }
+    }
 }
 
 /// What is told.

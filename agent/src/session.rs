@@ -105,7 +105,7 @@ impl Session {
 /// How far a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// No container of the pod's own runs yet.
+    /// Not every container of the pod's own has begun.
     Starting,
     /// Its containers run.
     Running,

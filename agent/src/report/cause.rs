@@ -129,33 +129,32 @@ fn no_address(session: &Session) -> Option<Cause> {
 }
 
 fn hindrance(facts: &Facts<'_>) -> Option<Cause> {
-    Some(match facts.hindrance.as_ref()? {
-        Hindrance::HostTaken { pod } => Cause::new(
-            Reason::HostTaken,
-            format!("Pod {pod} of this namespace has the same session id, and with it the name and the hosts."),
-        ),
-        Hindrance::NameTaken => {
-            let service = facts.session.id.as_ref().map(|id| name(id.as_str())).unwrap_or_default();
-            Cause::new(Reason::HostTaken, format!("Service {service} is there, and is not Cofferdam's."))
+    let hindrance = facts.hindrance.as_ref()?;
+    let service = facts.session.id.as_ref().map(|id| name(id.as_str())).unwrap_or_default();
+    let says = match hindrance {
+        Hindrance::HostTaken { pod: Some(pod) } => {
+            format!("Pod {pod} of this namespace has the same session id, and with it the name and the hosts.")
         }
-        Hindrance::WaitingForNetworkPolicy => Cause::new(
-            Reason::WaitingForNetworkPolicy,
-            "The namespace has no NetworkPolicy cofferdam-sessions yet, and nothing is published before.",
-        ),
-        Hindrance::PublishFailed(why) => Cause::new(Reason::PublishFailed, why.clone()),
+        Hindrance::HostTaken { pod: None } => {
+            format!("Service {service} was made for another pod of this namespace with the same session id.")
+        }
+        Hindrance::NameTaken => format!("Service {service} is there, and is not Cofferdam's."),
+        Hindrance::WaitingForNetworkPolicy => {
+            "The namespace has no NetworkPolicy cofferdam-sessions yet, and nothing is published before.".to_owned()
+        }
+        Hindrance::PublishFailed(why) => why.clone(),
         Hindrance::Terminating { object, finalizers } => {
             let kept = match &finalizers[..] {
                 [] => String::new(),
                 some => format!(", and kept by finalizers {}", some.join(", ")),
             };
-            let says = format!("{object} is being deleted{kept}; it is made anew once it is gone.");
-            Cause::new(Reason::Terminating, says)
+            format!("{object} is being deleted{kept}; it is made anew once it is gone.")
         }
-        Hindrance::PublishDelayed(what) => Cause::new(
-            Reason::PublishDelayed,
-            format!("Too much has changed lately, so changes come slower: {what}. It is done by itself."),
-        ),
-    })
+        Hindrance::PublishDelayed(what) => {
+            format!("Too much has changed lately, so changes come slower: {what}. It is done by itself.")
+        }
+    };
+    Some(Cause::new(hindrance.reason(), says))
 }
 
 fn listening(facts: &Facts<'_>, port: u16) -> Cause {

@@ -317,7 +317,7 @@ fn l16_where_nothing_routes_no_address_is_shown() {
 #[test]
 fn b121_a_name_that_is_taken_shows_no_address_of_anothers() {
     let (session, routing, layer) = (session("3000"), routing(), gateway(true));
-    for hindrance in [Hindrance::HostTaken { pod: "run-other".to_owned() }, Hindrance::NameTaken] {
+    for hindrance in [Hindrance::HostTaken { pod: Some("run-other".to_owned()) }, Hindrance::NameTaken] {
         let mut facts = facts(&session, &routing, &layer);
         facts.probes.insert(3000, all_well());
         facts.hindrance = Some(hindrance);
@@ -331,7 +331,8 @@ fn b121_a_name_that_is_taken_shows_no_address_of_anothers() {
 fn hindrances() -> Vec<Hindrance> {
     let finalizers = vec!["example.com/keep".to_owned(), "other".to_owned()];
     let all = vec![
-        Hindrance::HostTaken { pod: "run-other".to_owned() },
+        Hindrance::HostTaken { pod: Some("run-other".to_owned()) },
+        Hindrance::HostTaken { pod: None },
         Hindrance::NameTaken,
         Hindrance::WaitingForNetworkPolicy,
         Hindrance::PublishFailed("services: a quota refuses it".to_owned()),
@@ -380,6 +381,20 @@ fn with_no_hindrance_all_is_told_to_be_well() {
     let (udp, facts) = (crate::desired::testing::session("53/udp"), facts(&session, &routing, &layer));
     let told = report(&Facts { session: &udp, hindrance: Some(Hindrance::NameTaken), ..facts });
     assert_eq!(words(&told)[2..], ["HostTaken", "NothingToRoute"]);
+}
+
+#[test]
+fn whoever_has_the_name_is_named_as_far_as_that_is_known() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    for (hindrance, begins) in [
+        (Hindrance::HostTaken { pod: Some("run-other".to_owned()) }, "Pod run-other of this namespace has "),
+        (Hindrance::HostTaken { pod: None }, "Service s-2abc was made for another pod "),
+        (Hindrance::NameTaken, "Service s-2abc is there, and is not Cofferdam's."),
+    ] {
+        let report = report(&Facts { hindrance: Some(hindrance), ..facts(&session, &routing, &layer) });
+        let says = message(&report, ConditionType::RouteProgrammed);
+        assert!(says.starts_with(begins), "{says}");
+    }
 }
 
 #[test]

@@ -51,11 +51,10 @@ pub(super) struct Publisher {
     proofs: BTreeMap<u16, Proof>,
     written: HashMap<Slot, Written>,
     wish: wish::Wish,
-    hindrance: Option<Hindrance>,
-    /// The object that was last told to have failed.
-    failed: Option<Slot>,
+    /// What is in the way, as far as a look alone shows it.
+    obstacle: Option<Hindrance>,
     /// What was refused, or had no effect, and would again: each is left alone for a while, whatever wakes us.
-    resting: HashMap<Slot, Rest>,
+    resting: BTreeMap<Slot, Rest>,
     /// Who has our id, and how often that was found out.
     holder: Option<Holder>,
     waits: Backoff,
@@ -98,7 +97,8 @@ struct Due {
 /// The pod that has the id of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Holder {
-    name: String,
+    /// Its name, if that is known.
+    name: Option<String>,
     /// Its uid, if its end is seen on this node.
     uid: Option<String>,
     /// The uid of its Service, if that was made on this node.
@@ -111,6 +111,8 @@ struct Holder {
 #[derive(Debug)]
 struct Rest {
     until: Instant,
+    /// Why, as it is told; it is also while it is being tried again. None for what may pass by itself.
+    why: Option<Hindrance>,
     /// What failed of it in a row, and since when.
     failures: Backoff,
     failing_since: Option<Instant>,
@@ -142,12 +144,12 @@ enum Attempt {
 
 impl Attempt {
     /// The one of two that says more: a refusal more than a hindrance, and what waits for others more than what waits for
-    /// its time.
+    /// its time. What rests has said why before.
     fn or(self, other: Self) -> Self {
         let says = |attempt: &Self| match attempt {
             Self::Done => 0,
-            Self::Hindered(Hindrance::PublishDelayed(_), _) => 1,
-            Self::Resting(_) => 2,
+            Self::Resting(_) => 1,
+            Self::Hindered(Hindrance::PublishDelayed(_), _) => 2,
             Self::Hindered(..) | Self::Taken(_) => 3,
             Self::Failed(..) => 4,
         };
@@ -161,9 +163,8 @@ impl Default for Publisher {
             proofs: BTreeMap::new(),
             written: HashMap::new(),
             wish: wish::Wish::default(),
-            hindrance: None,
-            failed: None,
-            resting: HashMap::new(),
+            obstacle: None,
+            resting: BTreeMap::new(),
             holder: None,
             waits: Backoff::new(SHORTEST_WAIT, LONGEST_WAIT),
             is_name_taken: false,
@@ -191,12 +192,11 @@ impl Publisher {
         // and people are using it.
         let layer = ground.layer.as_ref().unwrap_or(&Layer::Off);
         if ground.layer.is_err() && !has_any(session, &snapshot.live) {
-            self.hindrance = None;
-            return (None, None);
+            return self.is_kept_from_all(None, None);
         }
         if !self.prepare_proofs(session, ports, &snapshot.live) {
-            self.hindrance = Some(Hindrance::PublishFailed("the system gives no random numbers".to_owned()));
-            return (None, Some(Instant::now() + LONGEST_PAUSE));
+            let why = Hindrance::PublishFailed("the system gives no random numbers".to_owned());
+            return self.is_kept_from_all(Some(why), Some(Instant::now() + LONGEST_PAUSE));
         }
         let proofs = &self.proofs;
         // Every TCP port has one; the API server would refuse an empty one.
@@ -205,8 +205,7 @@ impl Publisher {
         let mut wanted = desired(session, ports, layer, ground.policy.routing(), &crew.node, &proof);
         let is_managed = ground.policy.network().mode == NetworkMode::Managed;
         if !wanted.is_empty() && is_managed && !snapshot.is_protected && !has_claim(session, &snapshot.live) {
-            self.hindrance = Some(Hindrance::WaitingForNetworkPolicy);
-            return (None, None);
+            return self.is_kept_from_all(Some(Hindrance::WaitingForNetworkPolicy), None);
         }
         if std::mem::replace(&mut self.outages, snapshot.outages) != snapshot.outages {
             // To put back what the elected agent took out of service is no correction.
@@ -227,58 +226,52 @@ impl Publisher {
             // Routes may be left from before.
             Layer::Off | Layer::Ingress { .. } => snapshot.route_version.as_deref().unwrap_or("v1"),
         };
-        let Due { plan, rest, mut next } = self.due(crew, session, &judged, &wanted);
+        let Due { plan, mut rest, mut next } = self.due(crew, session, &judged, &wanted);
+        if let Some(due) = more_at {
+            rest = rest.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
+            next = next.into_iter().chain([due]).min();
+        }
+        let is_done = plan == Plan::default() && rest == Attempt::Done;
+        self.obstacle = match rest {
+            Attempt::Hindered(hindrance, _) => Some(hindrance),
+            Attempt::Done | Attempt::Resting(_) | Attempt::Taken(_) | Attempt::Failed(..) => None,
+        };
+        // What is only late is as it was.
+        let is_as_it_was = matches!(self.hindrance(), None | Some(Hindrance::PublishDelayed(_)));
+        self.is_published &= is_as_it_was && session.is_publishable();
         if plan != Plan::default() {
             return (Some(Task { plan, version: version.to_owned() }), None);
         }
-        let mut attempt = rest;
-        if let Some(due) = more_at {
-            attempt = attempt.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
-            next = next.into_iter().chain([due]).min();
-        }
-        self.is_published = match attempt {
-            Attempt::Done if is_all => !wanted.is_empty(),
-            Attempt::Done => self.is_published && session.is_publishable(),
-            // As it was: all that is there is as it was.
-            Attempt::Hindered(Hindrance::PublishDelayed(_), _) | Attempt::Resting(_) => self.is_published,
-            Attempt::Hindered(..) | Attempt::Taken(_) | Attempt::Failed(..) => false,
-        };
-        if attempt == Attempt::Done {
-            self.resting.clear();
+        if is_done {
+            if is_all {
+                self.is_published = !wanted.is_empty();
+            }
             if self.is_published {
                 stages.published(&crew.metrics);
                 self.tell(crew, session, &wanted);
             }
         }
-        self.conclude(session, attempt);
+        (None, next)
+    }
+
+    /// Nothing is to be done before `next`, whatever was tried until now.
+    fn is_kept_from_all(&mut self, why: Option<Hindrance>, next: Option<Instant>) -> (Option<Task>, Option<Instant>) {
+        self.resting.clear();
+        (self.obstacle, self.is_published) = (why, false);
         (None, next)
     }
 
     /// Does it.
     pub(super) async fn carry_out(&mut self, crew: &Crew, session: &Session, task: Task) {
+        let fails = |publisher: &Self| matches!(publisher.hindrance(), Some(Hindrance::PublishFailed(_)));
+        let has_failed = fails(self);
         let attempt = self.make_so(crew, session, task).await;
-        // What has become of a session of which all was done the next look says.
-        if attempt != Attempt::Done {
-            self.conclude(session, attempt);
-        }
-    }
-
-    /// Takes down what came of an attempt.
-    fn conclude(&mut self, session: &Session, attempt: Attempt) {
-        if !matches!(attempt, Attempt::Taken(_) | Attempt::Resting(_)) {
-            self.holder = None;
-            self.waits.over();
-        }
-        match attempt {
-            Attempt::Done => (self.hindrance, self.failed) = (None, None),
-            Attempt::Resting(_) => {}
-            Attempt::Hindered(hindrance, _) => (self.hindrance, self.failed) = (Some(hindrance), None),
-            Attempt::Taken(holder) => {
-                self.failed = None;
-                self.hindrance = Some(Hindrance::HostTaken { pod: holder.name.clone() });
-                self.holder = Some(holder);
-            }
-            Attempt::Failed(slot, failed) => self.failed(session, &slot, &failed),
+        if let Attempt::Failed(slot, failed) = attempt
+            && !has_failed
+            && fails(self)
+        {
+            let (namespace, pod) = (&session.namespace, &session.name);
+            tracing::warn!(namespace, pod, object = named(&slot), error = %failed, "an object of a session cannot be written");
         }
     }
 
@@ -294,9 +287,11 @@ impl Publisher {
         }
     }
 
-    /// What keeps the session from being published.
+    /// What keeps the session from being published: the worst of all that does, and of several that are as bad that of the
+    /// first object, so that what stays is not told again and again.
     pub(super) fn hindrance(&self) -> Option<Hindrance> {
-        self.hindrance.clone()
+        let resting = self.resting.values().filter_map(|rest| rest.why.as_ref());
+        self.obstacle.iter().chain(resting).min_by_key(|hindrance| hindrance.reason()).cloned()
     }
 
     /// Whether all objects are there.
@@ -321,21 +316,6 @@ impl Publisher {
             Duration::from_secs(u64::try_from(Timestamp::now().as_second() - created.as_second()).unwrap_or_default())
         });
         now + seconds.saturating_sub(age)
-    }
-
-    /// A write failed, which is told unless it may pass by itself.
-    fn failed(&mut self, session: &Session, slot: &Slot, failed: &Failed) {
-        let since = self.resting.get(slot).and_then(|rest| rest.failing_since);
-        if failed.class.passes() && since.is_none_or(|since| since.elapsed() < PATIENCE) {
-            return;
-        }
-        if !matches!(self.hindrance, Some(Hindrance::PublishFailed(_))) {
-            let (namespace, pod) = (&session.namespace, &session.name);
-            tracing::warn!(namespace, pod, object = named(slot), error = %failed, "an object of a session cannot be written");
-        }
-        self.hindrance =
-            Some(Hindrance::PublishFailed(format!("{}: {}", named(slot), refusal::sentence(failed.class))));
-        self.failed = Some(slot.clone());
     }
 
     /// Whether every TCP port has a proof: the one of its route, or a new one.

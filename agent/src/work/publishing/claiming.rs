@@ -19,9 +19,6 @@ const FOREIGN: Duration = Duration::from_secs(30);
 /// What is being deleted.
 const LEAVING: Duration = Duration::from_secs(4);
 
-/// Who is in the way, where that is not known.
-const ANOTHER: &str = "another pod";
-
 /// Makes the Service, taking it over from who has no use for it any more. Where the name `is_taken`, as far as was found last,
 /// what has it is read first: a ResourceQuota counts also what is made in vain, and for minutes.
 ///
@@ -85,7 +82,7 @@ pub(super) async fn take(
                     let is_seen = is_here && crew.world.is_live(&uid) == Some(true);
                     let uid = is_seen.then_some(uid);
                     let service = is_here.then_some(service);
-                    return Err(Attempt::Taken(Holder { name, uid, service, is_seen: false }));
+                    return Err(Attempt::Taken(Holder { name: Some(name), uid, service, is_seen: false }));
                 }
                 service
             }
@@ -99,7 +96,7 @@ pub(super) async fn take(
 
 /// It is taken by somebody whose end is not seen here.
 fn another() -> Attempt {
-    Attempt::Taken(Holder { name: ANOTHER.to_owned(), uid: None, service: None, is_seen: false })
+    Attempt::Taken(Holder { name: None, uid: None, service: None, is_seen: false })
 }
 
 /// A part of the pause is chance: those who wait for one thing do not come all at once.

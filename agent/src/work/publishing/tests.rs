@@ -296,8 +296,7 @@ async fn what_passes_by_itself_is_told_only_when_it_lasts() {
     let mut classes = [Class::Throttled, Class::Conflict].into_iter().cycle();
     let mut fails = |scene: &mut Scene| {
         let failed = Failed { class: classes.next().unwrap(), detail: String::new() };
-        let attempt = scene.publisher.noted(slot.clone(), Attempt::Failed(slot.clone(), failed));
-        scene.publisher.conclude(&scene.session, attempt);
+        scene.publisher.noted(slot.clone(), Attempt::Failed(slot.clone(), failed));
     };
     for _ in 0..10 {
         fails(&mut scene);
@@ -374,7 +373,6 @@ async fn waits_for_another() -> (Scene, Session) {
     scene.wanted = objects(&scene.session, &gateway(true));
     let attempt = scene.attempt_with(&[]).await;
     assert!(matches!(attempt, Attempt::Taken(_)), "{attempt:?}");
-    scene.publisher.conclude(&scene.session, attempt);
     (scene, holder)
 }
 
@@ -400,7 +398,6 @@ async fn what_was_there_is_read_again_and_not_made_in_vain() {
         scene.publisher.resting.clear();
         let attempt = scene.attempt_with(&[]).await;
         assert!(matches!(attempt, Attempt::Taken(_)), "{attempt:?}");
-        scene.publisher.conclude(&scene.session, attempt);
     }
     assert_eq!(scene.api.asked(), [""; 0], "a ResourceQuota would count each of them");
     scene.crew.world.pod_gone(&holder.uid);
@@ -446,14 +443,83 @@ async fn an_object_that_fails_for_the_first_time_rests_shortly_however_long_othe
 #[tokio::test]
 async fn what_is_told_to_have_failed_is_not_once_it_is_there() {
     let mut scene = Scene::new("3000", &gateway(true));
-    let slot = |kind: Kind| (kind, "s-2abc".to_owned());
-    let failed = Failed { class: Class::Invalid, detail: String::new() };
-    let attempt = scene.publisher.noted(slot(Kind::EndpointSlice), Attempt::Failed(slot(Kind::EndpointSlice), failed));
-    scene.publisher.conclude(&scene.session, attempt);
-    scene.publisher.noted(slot(Kind::Service), Attempt::Done);
+    fails(&mut scene, Kind::EndpointSlice, Class::Invalid);
+    scene.publisher.noted((Kind::Service, "s-2abc".to_owned()), Attempt::Done);
     assert!(scene.publisher.hindrance().is_some());
-    scene.publisher.noted(slot(Kind::EndpointSlice), Attempt::Done);
+    scene.publisher.noted((Kind::EndpointSlice, "s-2abc".to_owned()), Attempt::Done);
     assert_eq!(scene.publisher.hindrance(), None);
+}
+
+/// A write of the session's object of that kind fails.
+fn fails(scene: &mut Scene, kind: Kind, class: Class) {
+    let slot = (kind, "s-2abc".to_owned());
+    let failed = Failed { class, detail: String::new() };
+    scene.publisher.noted(slot.clone(), Attempt::Failed(slot, failed));
+}
+
+#[tokio::test]
+async fn of_several_that_fail_the_same_one_is_told_as_long_as_it_does_and_then_the_others() {
+    let mut scene = Scene::new("3000", &ingress());
+    let told = |scene: &Scene| match scene.publisher.hindrance() {
+        Some(Hindrance::PublishFailed(why)) => why.split(':').next().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..10 {
+        fails(&mut scene, Kind::Ingress, Class::Quota);
+        fails(&mut scene, Kind::EndpointSlice, Class::Quota);
+        assert_eq!(told(&scene), "endpointslices/s-2abc");
+    }
+    // Also while one is tried alone, and one has to wait for another reason.
+    let rest = scene.publisher.resting.get_mut(&(Kind::Ingress, "s-2abc".to_owned())).unwrap();
+    rest.until = Instant::now();
+    claims(&mut scene, &[]);
+    assert_eq!(told(&scene), "endpointslices/s-2abc");
+    scene.publisher.noted((Kind::EndpointSlice, "s-2abc".to_owned()), Attempt::Done);
+    assert_eq!(told(&scene), "ingresses/s-2abc", "it fails as well");
+    let finalizers = Vec::new();
+    scene.publisher.obstacle = Some(Hindrance::Terminating { object: "endpointslices/s-2abc".to_owned(), finalizers });
+    assert_eq!(told(&scene), "ingresses/s-2abc", "that is worse");
+    scene.publisher.noted((Kind::Ingress, "s-2abc".to_owned()), Attempt::Done);
+    assert!(matches!(scene.publisher.hindrance(), Some(Hindrance::Terminating { .. })));
+}
+
+#[tokio::test]
+async fn what_was_in_the_way_is_told_again_after_something_else_was() {
+    let (mut scene, ground) = (Scene::new("3000", &gateway(true)), routed());
+    scene.api.put("services/s-2abc", json!({"metadata": {"uid": "theirs"}}));
+    let mut snapshot = scene.api.snapshot(&scene.session);
+    snapshot.live.clear();
+    scene.works(&snapshot, &ground).await;
+    assert_eq!(scene.publisher.hindrance(), Some(Hindrance::NameTaken));
+    snapshot.is_protected = false;
+    scene.works(&snapshot, &ground).await;
+    assert_eq!(scene.publisher.hindrance(), Some(Hindrance::WaitingForNetworkPolicy));
+    snapshot.is_protected = true;
+    for _ in 0..2 {
+        scene.works(&snapshot, &ground).await;
+        assert_eq!(scene.publisher.hindrance(), Some(Hindrance::NameTaken));
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_published_as_long_as_nothing_is_wrong_and_no_longer() {
+    async fn works(scene: &mut Scene, ground: &Ground) -> bool {
+        for _ in 0..2 {
+            scene.publisher.resting.clear();
+            scene.works(&scene.api.snapshot(&scene.session), ground).await;
+        }
+        scene.publisher.is_published()
+    }
+    let (mut scene, ground) = (Scene::new("3000", &gateway(true)), routed());
+    assert!(works(&mut scene, &ground).await);
+    for refused in ["PATCH httproutes/s-2abc-3000", "PATCH endpointslices/s-2abc", "POST services/s-2abc"] {
+        let object = refused.split_once(' ').unwrap().1;
+        scene.api.remove(object);
+        scene.api.refuse(refused);
+        assert!(!works(&mut scene, &ground).await, "{refused}");
+        scene.api.allow(refused);
+        assert!(works(&mut scene, &ground).await, "{refused} is allowed again");
+    }
 }
 
 #[tokio::test]
@@ -494,7 +560,6 @@ async fn an_id_that_is_given_up_is_asked_for_at_once_and_no_proof_of_its_holder_
     let live = scene.api.snapshot(&scene.session).live;
     let attempt = scene.attempt().await;
     assert!(matches!(attempt, Attempt::Taken(_)), "{attempt:?}");
-    scene.publisher.conclude(&scene.session, attempt);
     assert!(!claims(&mut scene, &live), "it waits");
     assert!(claims(&mut scene, &[]), "the holder has no Service any more");
 

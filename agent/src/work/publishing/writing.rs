@@ -9,7 +9,8 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::{
-    Attempt, Claimed, Due, LONGEST_PAUSE, Publisher, Rest, SHORTEST_PAUSE, Slot, Task, Written, claiming, named, slot,
+    Attempt, Claimed, Due, LONGEST_PAUSE, PATIENCE, Publisher, Rest, SHORTEST_PAUSE, Slot, Task, Written, claiming,
+    named, refusal, slot,
 };
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live, digest};
@@ -32,16 +33,16 @@ impl Publisher {
     /// what does not need it.
     pub(super) fn due(&mut self, crew: &Crew, session: &Session, live: &[Live], wanted: &[Wanted]) -> Due {
         let now = Instant::now();
-        let matters = |kind: Kind, name: &str| {
-            wanted.iter().any(|wanted| wanted.kind == kind && wanted.name == name)
-                || live.iter().any(|live| live.kind == kind && live.name == name)
-        };
-        self.resting.retain(|(kind, name), _| matters(*kind, name));
         if self.is_id_free(crew, live) {
-            self.resting.retain(|(kind, _), _| *kind != Kind::Service);
+            let claims = self.resting.iter_mut().filter(|((kind, _), _)| *kind == Kind::Service);
+            claims.for_each(|(_, rest)| rest.until = now);
         }
         self.deleted.retain(|uid| live.iter().any(|live| live.uid == *uid));
         let mut plan = plan(session, wanted, live);
+        plan.deletes.retain(|delete| !self.deleted.contains(&delete.uid));
+        // What is as it ought to be by now, or nobody's wish any more, rests no longer.
+        let steps = plan.slots();
+        self.resting.retain(|slot, _| steps.contains(slot));
         let (mut rest, mut next) = (Attempt::Done, None);
         let mut wait = |attempt: Attempt, moment: Instant| {
             next = next.into_iter().chain([moment]).min();
@@ -55,7 +56,6 @@ impl Publisher {
         }
         let mut may =
             |rests: Result<(), (Attempt, Instant)>| rests.map_err(|(attempt, moment)| wait(attempt, moment)).is_ok();
-        plan.deletes.retain(|delete| !self.deleted.contains(&delete.uid));
         let deletes = plan.deletes.len();
         plan.deletes.retain(|delete| may(self.rests(&(delete.kind, delete.name.clone()), now)));
         if plan.deletes.len() < deletes {
@@ -92,12 +92,10 @@ impl Publisher {
                 Err(hindered) => return attempt.or(self.noted(slot(&service), hindered)),
             };
             self.wrote(crew, &service, &answer, "create", begun);
-            self.succeeded(&slot(&service));
+            self.noted(slot(&service), Attempt::Done);
             if self.claimed == Claimed::No {
                 self.claimed = Claimed::Untold;
             }
-            // What was in its way is no more, whatever becomes of the rest.
-            self.hindrance = None;
             match flaw(&service, &answer) {
                 None => {}
                 Some(Flaw::Leaving(finalizers)) => attempt = attempt.or(terminating(&service, finalizers)),
@@ -155,7 +153,7 @@ impl Publisher {
                 match answer {
                     Ok(()) => {
                         crew.metrics.wrote(resource.name, "delete");
-                        self.succeeded(&slot);
+                        self.noted(slot, Attempt::Done);
                         self.deleted.insert(delete.uid);
                     }
                     Err(failed) => attempt = attempt.or(self.noted(slot.clone(), Attempt::Failed(slot, failed))),
@@ -174,29 +172,41 @@ impl Publisher {
         until.map_or(Ok(()), |until| Err((Attempt::Resting(until), until)))
     }
 
-    /// Takes down until when an object is left alone that is not what it ought to be in spite of an attempt.
+    /// Takes down until when, and why, an object is left alone that is not what it ought to be in spite of an attempt; none of
+    /// it where it is.
     pub(super) fn noted(&mut self, slot: Slot, attempt: Attempt) -> Attempt {
         let now = Instant::now();
-        let rest = |until| Rest { until, failures: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE), failing_since: None };
+        let rest = |until: Instant, why: Option<Hindrance>| {
+            let failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
+            Rest { until, why, failures, failing_since: None }
+        };
+        if slot.0 == Kind::Service && !matches!(attempt, Attempt::Taken(_)) {
+            self.holder = None;
+            self.waits.over();
+        }
         match &attempt {
-            Attempt::Done => self.succeeded(&slot),
-            Attempt::Resting(moment) | Attempt::Hindered(_, moment) => drop(self.resting.insert(slot, rest(*moment))),
-            Attempt::Taken(_) => drop(self.resting.insert(slot, rest(now + self.waits.failed()))),
-            Attempt::Failed(..) => {
-                let rest = self.resting.entry(slot).or_insert_with(|| rest(now));
-                rest.failing_since.get_or_insert(now);
+            Attempt::Done => drop(self.resting.remove(&slot)),
+            Attempt::Resting(moment) => drop(self.resting.insert(slot, rest(*moment, None))),
+            Attempt::Hindered(hindrance, moment) => {
+                self.resting.insert(slot, rest(*moment, Some(hindrance.clone())));
+            }
+            Attempt::Taken(holder) => {
+                let why = Hindrance::HostTaken { pod: holder.name.clone() };
+                self.resting.insert(slot, rest(now + self.waits.failed(), Some(why)));
+                self.holder = Some(holder.clone());
+            }
+            Attempt::Failed(_, failed) => {
+                let why = Hindrance::PublishFailed(format!("{}: {}", named(&slot), refusal::sentence(failed.class)));
+                let rest = self.resting.entry(slot).or_insert_with(|| rest(now, None));
+                let since = *rest.failing_since.get_or_insert(now);
                 rest.until = now + rest.failures.failed();
+                // What may pass by itself is told once it lasts.
+                if !failed.class.passes() || now.duration_since(since) >= PATIENCE {
+                    rest.why = Some(why);
+                }
             }
         }
         attempt
-    }
-
-    /// An object is what it ought to be.
-    fn succeeded(&mut self, slot: &Slot) {
-        self.resting.remove(slot);
-        if self.failed.take_if(|failed| failed == slot).is_some() {
-            self.hindrance = None;
-        }
     }
 
     /// Whether an object may be written now.
