@@ -43,12 +43,16 @@ struct State {
     refused: BTreeSet<String>,
     /// Writes that are taken and never answered.
     held: BTreeSet<String>,
+    /// What somebody does to a Service once it was read.
+    meanwhile: Option<Meanwhile>,
     /// An annotation that a webhook writes into everything.
     annotated: Option<String>,
     /// What begins the paths of a version that is not served.
     unserved: Option<&'static str>,
     version: u64,
 }
+
+type Meanwhile = Box<dyn FnOnce(&mut Value) + Send>;
 
 impl Api {
     pub(super) fn crew(&self) -> Crew {
@@ -103,6 +107,11 @@ impl Api {
     /// That write gets no answer from now on.
     pub(super) fn hold(&self, write: &str) {
         self.state().held.insert(write.to_owned());
+    }
+
+    /// Somebody changes a Service after it was read the next time.
+    pub(super) fn meanwhile(&self, edit: impl FnOnce(&mut Value) + Send + 'static) {
+        self.state().meanwhile = Some(Box::new(edit));
     }
 
     /// From now on each write has this annotation added to it.
@@ -191,7 +200,14 @@ impl State {
     fn do_it(&mut self, method: &Method, key: (String, String), body: Value) -> Response<Body> {
         let there = self.objects.get(&key).cloned();
         if method == Method::GET {
-            self.reads += usize::from(key.0 == "services");
+            if key.0 == "services" {
+                self.reads += 1;
+                if let (Some(meanwhile), Some(service)) = (self.meanwhile.take(), self.objects.get_mut(&key)) {
+                    self.version += 1;
+                    meanwhile(service);
+                    service["metadata"]["resourceVersion"] = json!(self.version.to_string());
+                }
+            }
             return there.map_or_else(|| failure(404, "NotFound"), |object| answer(&object));
         }
         if key.0 == "events" {
@@ -215,6 +231,7 @@ impl State {
                 }
                 answer(&json!({"kind": "Status", "status": "Success"}))
             }
+            (_, Some(there)) if is_another(&there, &body) => failure(409, "Conflict"),
             (_, there) => self.put(key, there, body),
         }
     }
@@ -231,6 +248,14 @@ impl State {
         self.objects.insert(key, object.clone());
         answer(&object)
     }
+}
+
+/// Whether an apply is of another object, or another version of it, than there is.
+fn is_another(there: &Value, body: &Value) -> bool {
+    ["uid", "resourceVersion"].iter().any(|only| {
+        let of = &body["metadata"][only];
+        !of.is_null() && *of != there["metadata"][only]
+    })
 }
 
 fn merge(into: &mut Value, from: Value) {

@@ -58,12 +58,19 @@ pub(super) async fn take(
             return Err(in_the_way(Hindrance::Terminating { object, finalizers }, LEAVING));
         }
         // Made by an agent before this one, or stripped of our labels, or of what says whose it is, so that nobody might delete it:
-        // from now on it is as it ought to be.
+        // from now on it is as it ought to be. Unless another pod's has been quicker: what was read is what is written over.
         let is_bare = matches!(whose, Claim::Nobody { .. }) && json::annotation(&there, keys::NODE).is_none();
         if whose == Claim::Ours || is_bare {
-            let answer = crew.cluster.apply(&services, &session.namespace, &service.name, &service.object).await;
+            let mut object = service.object.clone();
+            for only in ["uid", "resourceVersion"] {
+                object["metadata"][only] = there["metadata"][only].clone();
+            }
+            let answer = crew.cluster.apply(&services, &session.namespace, &service.name, &object).await;
             *is_taken = answer.is_err();
-            return answer.map_err(failed);
+            match answer {
+                Err(error) if error.class == Class::Conflict => continue,
+                answer => return answer.map_err(failed),
+            }
         }
         let uid = match whose {
             Claim::Ours | Claim::Foreign => return Err(in_the_way(Hindrance::NameTaken, FOREIGN)),

@@ -533,6 +533,29 @@ async fn a_claim_that_says_of_nobody_is_taken_and_not_asked_for_in_vain() {
 }
 
 #[tokio::test]
+async fn of_two_that_take_what_is_said_of_nobody_one_has_it() {
+    let mut scene = Scene::new("3000", &gateway(true));
+    let labels = json!({"app.kubernetes.io/managed-by": "cofferdam-agent"});
+    let bare = json!({"metadata": {"uid": "bare", "resourceVersion": "0", "labels": labels}});
+    for (is_there, holder) in [(true, Some("run-other".to_owned())), (false, None)] {
+        scene.api.put("services/s-2abc", bare.clone());
+        scene.api.meanwhile(move |service| {
+            let owner = json!([{"kind": "Pod", "name": "run-other", "uid": "uid-other"}]);
+            let annotations = json!({"cofferdam.dev/node": if is_there { NODE } else { "node-9" }});
+            service["metadata"]["annotations"] = annotations;
+            if is_there {
+                service["metadata"]["ownerReferences"] = owner;
+            }
+        });
+        scene.api.put("pods/run-other", json!({"metadata": {"uid": "uid-other"}, "status": {"phase": "Running"}}));
+        scene.publisher.resting.clear();
+        let attempt = scene.attempt_with(&[]).await;
+        let Attempt::Taken(taken) = attempt else { panic!("{attempt:?}") };
+        assert_eq!(taken.name, holder);
+    }
+}
+
+#[tokio::test]
 async fn what_the_elected_agent_withdrew_is_put_back_at_once_however_often_a_node_is_lost() {
     let (mut scene, ground) = (Scene::published("53/udp", &Layer::Off).await, Ground::default());
     scene.wanted = objects(&scene.session, &Layer::Off);
