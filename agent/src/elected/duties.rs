@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use super::Context;
 use super::nodes::Outages;
+use super::orphans::Metadata;
+use crate::objects::Kind;
 
 mod network;
 mod nodes;
@@ -112,6 +114,25 @@ impl Context {
             }
         }
         Ok(None)
+    }
+
+    /// Deletes that very object, as it was seen: one that changed meanwhile may have found its owner, and is not deleted.
+    async fn delete(
+        &self,
+        doing: &'static str,
+        kind: Kind,
+        resource: &Resource,
+        object: Metadata,
+    ) -> Result<bool, Logged> {
+        let Metadata { namespace, name, uid, resource_version, .. } = object;
+        let only = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
+        let what = What::Delete(resource.clone(), only);
+        let is_deleted = self.write(doing, Write { namespace: namespace.clone(), name: name.clone(), what }).await?;
+        if is_deleted {
+            self.metrics.swept(kind.plural());
+            tracing::info!(resource = kind.plural(), namespace, name, "deleted an object that no agent looks after");
+        }
+        Ok(is_deleted)
     }
 
     /// Whether it was written: where the write holds for one version of an object and that is not the newest, nothing is

@@ -28,7 +28,7 @@ impl Metrics {
             Ok(gauge)
         };
         let swept = IntCounterVec::new(
-            Opts::new("swept_objects_total", "Objects of ours that belonged to no pod or no node, and were deleted."),
+            Opts::new("swept_objects_total", "Objects of ours that no agent looked after any more, and were deleted."),
             &["resource"],
         )?;
         registry.register(Box::new(swept.clone()))?;
@@ -72,7 +72,7 @@ impl Metrics {
         self.silent_agents.set(count(silent.count()));
     }
 
-    /// An object that belonged to nobody was deleted.
+    /// An object that no agent looks after was deleted.
     pub(super) fn swept(&self, resource: &str) {
         self.swept.with_label_values(&[resource]).inc();
     }

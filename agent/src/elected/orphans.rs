@@ -18,11 +18,11 @@ pub(super) struct Metadata {
     /// The id of its session; none without the label.
     pub(super) session: Option<String>,
     /// It is being deleted, and waits for whoever has a finalizer on it.
-    is_leaving: bool,
+    pub(super) is_leaving: bool,
     /// Its node; none where it names none that could be there.
     node: Option<String>,
     /// The pods that own it.
-    pods: Vec<Owner>,
+    pub(super) pods: Vec<Owner>,
 }
 
 /// A pod that owns an object, as the object says; nobody has looked whether there can be such a name.

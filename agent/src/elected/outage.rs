@@ -11,6 +11,7 @@ use cofferdam_model::keys::{AGENT, HARDENED, IS_HARDENED, MANAGED_BY, NODE, SESS
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use super::orphans::Metadata;
 use crate::reason::{ConditionType, Reason};
 use crate::report::{self, changed};
 use crate::session::{Told, has_ended};
@@ -48,6 +49,11 @@ impl Pod {
             address: parsed(&pod["status"]["podIP"]),
             told,
         }
+    }
+
+    /// Whether it is a session no more, and only its agent knows how to end that: it has ended, or is being deleted.
+    pub(super) fn is_over(&self) -> bool {
+        self.has_ended || self.is_leaving
     }
 }
 
@@ -126,9 +132,15 @@ pub(super) fn leads_astray(slice: &Value, pods: &[Pod]) -> bool {
     let owns = |pod: &&Pod| owning_pods(slice).any(|owner| owner["uid"] == pod.uid);
     pods.iter().filter(owns).any(|pod| {
         let mut endpoints = each(&slice["endpoints"]);
-        let is_over = pod.has_ended || pod.is_leaving;
-        is_over || endpoints.any(|endpoint| parsed(&endpoint["addresses"][0]) != pod.address)
+        pod.is_over() || endpoints.any(|endpoint| parsed(&endpoint["addresses"][0]) != pod.address)
     })
+}
+
+/// Whether an object is owned by none but pods that are over: its own agent would have deleted it, and with it the claim of
+/// their id. As above, a pod that is not among `pods` says nothing.
+pub(super) fn is_released(object: &Metadata, pods: &[Pod]) -> bool {
+    let is_over = |uid: &str| pods.iter().any(|pod| pod.uid == uid && pod.is_over());
+    !object.is_leaving && !object.pods.is_empty() && object.pods.iter().all(|owner| is_over(&owner.uid))
 }
 
 /// What is applied so that this `EndpointSlice` has no endpoint; nothing for one that is not of that node, or has none.

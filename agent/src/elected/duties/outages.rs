@@ -1,4 +1,5 @@
-//! Takes endpoints out of service that nobody else takes away, and marks the sessions that nobody looks after.
+//! Takes endpoints out of service that nobody else takes away, ends the sessions of pods that are over on a lost node, and
+//! marks those that nobody looks after.
 
 use std::collections::BTreeSet;
 
@@ -21,6 +22,7 @@ use crate::objects::{Kind, resource};
 use crate::report::time;
 
 mod looks;
+mod release;
 
 use looks::{Ended, Looked, Looks};
 
@@ -60,6 +62,7 @@ async fn round(context: &Context, outages: &Outages, told: &watch::Receiver<Outa
         context.troubles.over(NODES);
         context.troubles.over(SLICES);
         context.troubles.over(PODS);
+        context.troubles.over(release::DOING);
     }
 }
 
@@ -87,11 +90,13 @@ async fn look(context: &Context, node: &str, looked: &mut Looked, holds: &impl F
         }
         Err(Logged) => Err(Logged),
     };
+    let mut released = Ok(());
     if outage == Outage::Lost {
+        released = release::release(context, node, &pods, &mut looked.released, holds).await;
         // Nobody writes over a mark there, so none is remembered.
         looked.marked.clear();
     }
-    mark(context, node, outage, pods, &mut looked.marked, holds).await.and(withdrawn)?;
+    mark(context, node, outage, pods, &mut looked.marked, holds).await.and(withdrawn).and(released)?;
     Ok(if holds() { Ended::Done } else { Ended::HalfWay })
 }
 
@@ -141,6 +146,12 @@ async fn pods(context: &Context, node: &str) -> Result<Vec<Pod>, Logged> {
     Ok(pods)
 }
 
+/// What agents made for the sessions of a node.
+fn made_for(node: &str) -> Selection {
+    let labels = format!("{MANAGED_BY}={AGENT},{NODE_HASH}={}", node_hash(node));
+    Selection { labels, ..Selection::default() }
+}
+
 /// Our slices of a node.
 struct Slices {
     /// How many there are.
@@ -152,8 +163,7 @@ struct Slices {
 /// Lists them, as long as the outage `holds`.
 async fn slices(context: &Context, node: &str, outage: Outage, holds: &impl Fn() -> bool) -> Result<Slices, Logged> {
     let resource = resource(Kind::EndpointSlice, "v1");
-    let labels = format!("{MANAGED_BY}={AGENT},{NODE_HASH}={}", node_hash(node));
-    let selection = Selection { labels, ..Selection::default() };
+    let selection = made_for(node);
     let (mut pages, mut result) = (context.cluster.pages(&resource, &selection), Ok(()));
     let (mut count, mut slices) = (0, Vec::new());
     while holds()

@@ -6,11 +6,10 @@ use std::time::Duration;
 use cofferdam_kubernetes::{Backoff, Class, Resource, Selection};
 use cofferdam_model::is_object_name;
 use cofferdam_model::keys::{AGENT, MANAGED_BY, SESSION};
-use kube::core::params::Preconditions;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Logged, What, Write};
+use super::Logged;
 use crate::elected::Context;
 use crate::elected::orphans::{Known, Metadata, Suspicion, suspicion};
 use crate::objects::{Kind, resource};
@@ -75,7 +74,7 @@ async fn sweep_version(context: &Context, kind: Kind, version: &str, known: &Kno
             let object = Metadata::read(&object);
             let Some(suspicion) = suspicion(&object, known) else { continue };
             let swept = match gone.is_so(&object, &suspicion).await {
-                Ok(true) => delete(context, kind, &resource, object.clone()).await,
+                Ok(true) => context.delete(DOING, kind, &resource, object.clone()).await.map(drop),
                 Ok(false) => Ok(()),
                 Err(Logged) => Err(Logged),
             };
@@ -176,17 +175,4 @@ impl Gone<'_> {
         let found = self.context.find(DOING, &Resource::core(resource).metadata(), namespace, name).await?;
         Ok(found.as_ref().map(Metadata::read))
     }
-}
-
-/// That very object, as it was seen: one that changed meanwhile may have found its owner.
-async fn delete(context: &Context, kind: Kind, resource: &Resource, object: Metadata) -> Result<(), Logged> {
-    let Metadata { namespace, name, uid, resource_version, .. } = object;
-    let only = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
-    let what = What::Delete(resource.clone(), only);
-    let write = Write { namespace: namespace.clone(), name: name.clone(), what };
-    if context.write(DOING, write).await? {
-        context.metrics.swept(kind.plural());
-        tracing::info!(resource = kind.plural(), namespace, name, "deleted an object that belonged to nobody");
-    }
-    Ok(())
 }

@@ -174,3 +174,32 @@ fn only_what_is_known_to_have_ended_or_moved_leads_astray() {
     assert!(astray("pu", "fd00::8", &|_| ()), "it has another address");
     assert!(astray("pu", "", &|pod| pod["status"] = json!({})), "it has none");
 }
+
+#[test]
+fn what_pods_own_that_are_over_is_given_up_and_nothing_else() {
+    let pod = |uid: &str, phase: &str, is_leaving: bool| {
+        let leaving = is_leaving.then_some("2026-01-01T00:00:00Z");
+        Pod::read(&json!({"metadata": {"uid": uid, "deletionTimestamp": leaving}, "status": {"phase": phase}}))
+    };
+    let pods = [pod("lives", "Running", false), pod("leaves", "Running", true), pod("ended", "Succeeded", false)];
+    let object = |owners: &[&str], is_leaving: bool| {
+        let owner = |uid: &&str| json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid});
+        let owners: Vec<_> = owners.iter().map(owner).collect();
+        let leaving = is_leaving.then_some("2026-01-01T00:00:00Z");
+        Metadata::read(&json!({"metadata": {"ownerReferences": owners, "deletionTimestamp": leaving}}))
+    };
+    for (owners, expected) in [
+        (&["leaves"][..], true),
+        (&["ended"], true),
+        (&["leaves", "ended"], true),
+        (&["lives"], false),
+        (&["leaves", "lives"], false),
+        // Newer than what was listed, or gone; the sweep looks at those.
+        (&["unheard-of"], false),
+        (&["leaves", "unheard-of"], false),
+        (&[], false),
+    ] {
+        assert_eq!(is_released(&object(owners, false), &pods), expected, "{owners:?}");
+        assert!(!is_released(&object(owners, true), &pods), "{owners:?} is being deleted already");
+    }
+}

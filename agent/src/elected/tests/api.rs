@@ -37,8 +37,9 @@ struct State {
     writes: Vec<String>,
     refused: Option<&'static str>,
     unwatched: Option<&'static str>,
-    /// What somebody has watched.
+    /// What somebody has watched, and how often what was listed.
     watched: BTreeSet<Selected>,
+    lists: BTreeMap<Selected, usize>,
     slow: Option<(&'static str, Duration)>,
     held: Option<&'static str>,
     /// Writes that are held.
@@ -99,6 +100,15 @@ impl Api {
     /// The kinds of which somebody has asked for more than metadata, and how often.
     pub(super) fn whole(&self) -> BTreeMap<String, usize> {
         self.state().whole.clone()
+    }
+
+    /// How many pages of that kind were listed with that in the selector of labels.
+    pub(super) fn lists(&self, plural: &str, selector: &str) -> usize {
+        let state = self.state();
+        let has = |(kind, _, labels, _): &Selected| {
+            kind == plural && labels.as_ref().is_some_and(|labels| labels.contains(selector))
+        };
+        state.lists.iter().filter(|(selected, _)| has(selected)).map(|(_, count)| count).sum()
     }
 
     /// Writes of that kind are forbidden from now on.
@@ -191,6 +201,7 @@ impl Api {
             if self.is_blind(plural) && self.state().watched.contains(&selected) {
                 return failure(503, "ServiceUnavailable");
             }
+            *self.state().lists.entry(selected).or_default() += 1;
             let answer = self.state().list(plural, &namespace, &query, shown);
             let of_fields_and_labels: Vec<_> =
                 query.iter().filter(|(key, _)| key.ends_with("Selector")).map(|(_, value)| value.as_str()).collect();

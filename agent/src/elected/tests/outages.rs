@@ -327,3 +327,64 @@ async fn a_node_that_is_lost_does_not_wait_for_those_that_were_lost_before() {
     until("marked", || (0..60).all(|number| reason(&api, &format!("many-{number}")) == "NodeLost")).await;
     agent.ends().await;
 }
+
+/// A Service and a route of a session, beside its slice.
+fn add_claim(api: &Api, id: &str) {
+    let mut object = api.get("endpointslices", "team-a", &format!("s-{id}")).unwrap();
+    object["metadata"]["uid"] = Value::Null;
+    for (plural, name) in [("services", format!("s-{id}")), ("ingresses", format!("s-{id}"))] {
+        object["metadata"]["name"] = json!(name);
+        api.put(plural, &object);
+    }
+}
+
+/// Marks a session's pod for deletion, or lets it end.
+fn end(api: &Api, id: &str, is_leaving: bool) {
+    let mut pod = api.get("pods", "team-a", id).unwrap();
+    if is_leaving {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-03T00:00:00Z");
+    } else {
+        pod["status"]["phase"] = json!("Failed");
+    }
+    api.put("pods", &pod);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_given_up_that_a_pod_has_which_is_over_on_a_lost_node() {
+    let api = cluster(3);
+    for (id, node) in [("leaves", 2), ("ended", 2), ("lives", 2), ("elsewhere", 3)] {
+        add_session(&api, id, node);
+        add_claim(&api, id);
+    }
+    end(&api, "leaves", true);
+    end(&api, "ended", false);
+    end(&api, "elsewhere", true);
+    let agent = Agent::start(&api, "agent-1");
+    until("it leads", || agent.leads()).await;
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(api.writes(), [""; 0], "its own agent does it");
+    api.refuse(Some("ingresses"));
+    set_node(&api, 2, "Unknown");
+    let has = |plural: &str, id: &str| api.get(plural, "team-a", &format!("s-{id}")).is_some();
+    until("what may go goes", || !has("endpointslices", "leaves") && !has("endpointslices", "ended")).await;
+    sleep(Duration::from_mins(1)).await;
+    assert!(
+        has("services", "leaves") && has("services", "ended"),
+        "a route is left, and who claims the id may not write it"
+    );
+    api.refuse(None);
+    until("the ids are free", || !has("services", "leaves") && !has("services", "ended")).await;
+    for (plural, count) in [("services", 2), ("endpointslices", 2), ("ingresses", 2)] {
+        assert!(!has(plural, "leaves") && !has(plural, "ended"), "{plural}");
+        assert!(has(plural, "lives") && has(plural, "elsewhere"), "{plural}");
+        assert_eq!(agent.metric(&format!("swept_objects_total{{resource=\"{plural}\"}}")), count);
+    }
+    api.writes();
+    let looks = || api.lists("services", "node-hash");
+    let before = looks();
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!((api.writes(), looks()), (vec![], before), "nothing is left to look for");
+    end(&api, "lives", true);
+    until("that one, too", || !has("services", "lives")).await;
+    agent.ends().await;
+}

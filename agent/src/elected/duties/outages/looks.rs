@@ -35,6 +35,8 @@ pub(super) struct Looked {
     /// the same writes over a mark what it knows, and two that contradict each other would go on for ever: so each is marked
     /// once. Only the elected agent knows how long a silence lasts; an agent that others call silent does not know it.
     pub(super) marked: BTreeSet<String>,
+    /// The uids of pods that are over, of which nothing was left.
+    pub(super) released: BTreeSet<String>,
     /// When to look again, if ever.
     due: Option<Instant>,
     failures: Backoff,
@@ -86,7 +88,8 @@ impl Looks {
     pub(super) fn look(&mut self, node: &str, outage: (Outage, Instant)) -> &mut Looked {
         self.count += 1;
         let failures = Backoff::new(RETRY, ROUND);
-        let first = || Looked { outage, look: 0, marked: BTreeSet::new(), due: None, failures };
+        let first =
+            || Looked { outage, look: 0, marked: BTreeSet::new(), released: BTreeSet::new(), due: None, failures };
         let looked = self.nodes.entry(node.to_owned()).or_insert_with(first);
         looked.look = self.count;
         looked
