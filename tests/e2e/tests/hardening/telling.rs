@@ -174,3 +174,26 @@ fn the_label_of_pods_on_a_namespace_and_that_of_namespaces_on_a_pod_are_refused_
         assert!(!refused.success && refused.stderr.contains(says), "{refused:?}");
     }
 }
+
+#[test]
+fn a_namespaces_label_that_comes_with_its_status_is_refused_too() {
+    let namespace = namespace("label-status", Sessions::None);
+    for word in [r#"{"cofferdam.dev/sessions":"enforce"}"#, r#"{"cofferdam.dev/session":"enforced"}"#] {
+        let patch = format!(r#"--patch={{"metadata":{{"labels":{word}}}}}"#);
+        let arguments = ["patch", "namespace", namespace.name(), "--subresource=status", "--type=merge", &patch];
+        let refused = namespace.ask(arguments, "").unwrap();
+        assert!(!refused.success && refused.stderr.contains("would protect nothing"), "{refused:?}");
+    }
+}
+
+#[test]
+fn the_label_of_namespaces_on_a_pod_is_no_mistake_where_its_namespace_has_it() {
+    for (name, sessions) in [("label-enforced", Sessions::Enforced), ("label-warned", Sessions::Warn)] {
+        let namespace = namespace(name, sessions);
+        let mut pod = greedy("both", None);
+        pod["metadata"]["labels"] = json!({"cofferdam.dev/sessions": "enforced"});
+        let created = namespace.create_object(&pod.to_string()).unwrap();
+        let is_session = !created.pod["metadata"]["labels"]["cofferdam.dev/session"].is_null();
+        assert_eq!(is_session, sessions == Sessions::Enforced, "{name}");
+    }
+}

@@ -98,6 +98,29 @@ fn each_key_is_refused_where_it_would_protect_nothing(objects: &Objects) {
     let selector = &pods["spec"]["matchConstraints"]["objectSelector"];
     assert!(selects(selector, &labels(&[(keys::SESSIONS, "enforced")])));
     assert!(!selects(selector, &labels(&[(keys::SESSION, "")])));
+    // Where the namespace has the key all pods are protected, or stay as they are.
+    let selector = &pods["spec"]["matchConstraints"]["namespaceSelector"];
+    for (name, sessions, is_looked_at) in [
+        ("team", None, true),
+        ("team", Some("enforced"), false),
+        ("team", Some("warn"), false),
+        ("team", Some("of-before-the-policy"), true),
+        (keys::KUBE_SYSTEM, None, false),
+    ] {
+        let mut namespace = labels(&[("kubernetes.io/metadata.name", name)]);
+        namespace.extend(sessions.map(|value| (keys::SESSIONS.to_owned(), value.to_owned())));
+        assert_eq!(selects(selector, &namespace), is_looked_at, "{name} {sessions:?}");
+    }
+}
+
+#[test]
+fn a_namespaces_label_is_looked_at_by_whichever_way_it_comes() {
+    let objects = Objects::of("overlays/cert-manager");
+    let policy = objects.named("ValidatingAdmissionPolicy", "cofferdam-session-label").expect("the policy is shipped");
+    let rules = items(&policy["spec"]["matchConstraints"]["resourceRules"]);
+    let resources: BTreeSet<&str> = rules.iter().flat_map(|rule| items(&rule["resources"])).map(text).collect();
+    // Of these, an update carries the metadata.
+    assert_eq!(resources, ["namespaces", "namespaces/finalize", "namespaces/status"].into());
 }
 
 /// Operations and resources that a webhook is registered for, as `OPERATION group/resource`.
