@@ -3,4 +3,5 @@
 
 mod client;
 mod installed;
+mod isolation;
 mod sessions;
