@@ -1,7 +1,7 @@
 //! What one agent of the cluster does for all: lost nodes, silent agents, network policies, and what belongs to nobody.
 //!
 //! ```text
-//! Lease ─▶ decide() ─▶ leads ─┬▶ nodes, agents ────────▶ assess() ─▶ withdrawn(), marked() ─▶ apply, patch
+//! Lease ─▶ decide() ─▶ leads ─┬▶ nodes, agents ────────▶ assess() ─▶ withdrawn(), is_released(), marked() ─▶ apply, delete, patch
 //!                             ├▶ namespaces, sessions ─▶ due() ─────▶ network_policy() ─────▶ apply, delete
 //!                             └▶ our objects, pods ────▶ suspicion() ───────────────────────▶ delete
 //! ```
