@@ -15,6 +15,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 
+mod healing;
+
 /// An answer, and whether its body stays open.
 type Answer = (u16, String, bool);
 
@@ -52,11 +54,15 @@ fn follow_by(answers: Vec<Answer>) -> mpsc::UnboundedReceiver<Change> {
 }
 
 fn followed(cluster: Cluster, watches: Watches) -> mpsc::UnboundedReceiver<Change> {
+    followed_of(Resource::core("services"), cluster, watches)
+}
+
+fn followed_of(resource: Resource, cluster: Cluster, watches: Watches) -> mpsc::UnboundedReceiver<Change> {
     let (told, changes) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let tell = move |change| told.send(change).unwrap();
-        let watching = watches.begin("services");
-        follow(cluster, Resource::core("services"), Selection::default(), watching, &Notify::new(), tell).await;
+        let watching = watches.begin(resource.name);
+        follow(cluster, resource, Selection::default(), watching, &Notify::new(), tell).await;
     });
     changes
 }
