@@ -162,7 +162,7 @@ reasons! {
 
     /// No controller has taken the route within `routing.deadlineSeconds`. A late one is still noticed.
     Unclaimed: "Unclaimed" False [RouteProgrammed]
-    "Whether the controller of the Gateway or class that the message names runs, and whether a listener admits the session's namespace."
+    "Whether the controller of the Gateway or class that the message names runs, and whether one of the listeners that it names admits the session's namespace."
 
     /// Nothing is known of the address, and the routing layer has not taken the route.
     NotProgrammed: "NotProgrammed" False [RouteReachable]

@@ -1,14 +1,16 @@
 //! What a Gateway and its listeners add to a route's verdict (case B138: a route may be accepted by a Gateway that serves
 //! nothing).
 
-use std::fmt::Write as _;
-
-use cofferdam_kubernetes::json::{each, is_leaving};
+use cofferdam_kubernetes::json::{each, is_leaving, text};
+use cofferdam_model::text::shown;
 use serde_json::Value;
 
 use super::Finding;
 use super::condition::{Reading, read};
 use crate::reason::Reason;
+
+/// Bytes of the names of listeners in a sentence.
+const MOST_NAMES: usize = 200;
 
 /// Whether the Gateway is programmed, and a listener that the route may be attached to.
 pub(super) fn judge(gateway: &Value, named: Option<&str>, route: &Value, name: &str) -> Finding {
@@ -53,24 +55,34 @@ pub(super) fn judge(gateway: &Value, named: Option<&str>, route: &Value, name: &
 /// What to look at on this Gateway where no controller answers; empty, or beginning with a space. Nothing that changes with
 /// every session: each change of a condition is a write.
 pub(super) fn hint(gateway: &Value, named: Option<&str>, route: &Value) -> String {
-    let mut hint = String::new();
+    let mut sentences = Vec::new();
     if let Some(class) = gateway["spec"]["gatewayClassName"].as_str() {
-        // Writing to a string cannot fail.
-        let _ = write!(hint, " Its class is {class}.");
+        sentences.push(format!("Its class is {class}."));
     }
+    let all: Vec<&Value> = each(&gateway["spec"]["listeners"]).collect();
     let listeners = listeners(gateway, named, route);
+    sentences.push(match (&listeners[..], named) {
+        ([], Some(named)) => format!("It has no listener {named} for this host."),
+        ([], None) => format!("None of its listeners is for this host: {}.", names(&all)),
+        ([one], _) => format!("Its listener for this host is {}.", text(&one["name"])),
+        (several, _) => format!("Its listeners for this host are {}.", names(several)),
+    });
     let is_elsewhere = gateway["metadata"]["namespace"] != route["metadata"]["namespace"];
     let from = |listener: &Value| listener["allowedRoutes"]["namespaces"]["from"].as_str().unwrap_or("Same").to_owned();
-    if listeners.is_empty() {
-        hint.push_str(" None of its listeners has the route's name and host.");
-    } else if is_elsewhere && listeners.iter().all(|listener| from(listener) == "Same") {
-        hint.push_str(" Its listeners take routes of its own namespace only: set `allowedRoutes.namespaces.from`.");
+    if is_elsewhere && !listeners.is_empty() && listeners.iter().all(|listener| from(listener) == "Same") {
+        sentences.push("It takes routes of its own namespace only: set `allowedRoutes.namespaces.from`.".to_owned());
     }
     let mut attached = each(&gateway["status"]["listeners"]);
     if !attached.any(|listener| listener["attachedRoutes"].as_u64().is_some_and(|count| count > 0)) {
-        hint.push_str(" No route at all is attached to it.");
+        sentences.push("No route at all is attached to it.".to_owned());
     }
-    hint
+    sentences.iter().flat_map(|sentence| [" ", sentence]).collect()
+}
+
+/// Their names, for a sentence; a Gateway may have many.
+fn names(listeners: &[&Value]) -> String {
+    let names: Vec<&str> = listeners.iter().map(|listener| text(&listener["name"])).collect();
+    shown(&names.join(", "), MOST_NAMES)
 }
 
 fn generation(gateway: &Value) -> &Value {

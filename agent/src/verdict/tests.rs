@@ -1,3 +1,4 @@
+use cofferdam_model::policy::ParentGateway;
 use serde_json::json;
 
 use super::*;
@@ -166,24 +167,70 @@ fn b132_a_controller_that_writes_nothing_is_named_once_the_deadline_has_passed()
             message(judge(&route, Known::There(&parent), true)),
             "No controller has taken the route within `routing.deadlineSeconds`. Check that Gateway gateway/sessions is \
              the one meant, that its controller runs, and that a listener takes routes of this namespace and host. Its \
-             class is eg."
+             class is eg. Its listener for this host is http."
         );
     }
 }
 
-#[test]
-fn rh_04_the_deadline_names_a_listener_that_does_not_admit_the_namespace() {
+/// What is said of a route that nobody claims, with the Gateway as it is; `named` is the listener that the policy names.
+fn unclaimed_at(gateway: &Value, named: Option<&str>) -> String {
+    let parent = ParentGateway {
+        name: "sessions".to_owned(),
+        namespace: "gateway".to_owned(),
+        listener: named.map(str::to_owned),
+    };
+    let layer = Layer::Gateway { version: "v1".to_owned(), parent, proof: true };
     let route = route(&json!([]));
+    let evidence =
+        Evidence { route: Some(&route), gateway: Known::There(gateway), is_overdue: true, is_unreadable: false };
+    message(verdict(&layer, evidence))
+}
+
+#[test]
+fn rh_04_the_deadline_names_the_listeners_to_look_at() {
+    let listener = |name: &str, protocol: &str, host: &str| {
+        let admitted = json!({ "namespaces": { "from": "All" } });
+        json!({ "name": name, "protocol": protocol, "hostname": host, "allowedRoutes": admitted })
+    };
+    let with = |listeners: &[Value]| {
+        let mut gateway = parent("True");
+        gateway["spec"]["listeners"] = listeners.into();
+        gateway
+    };
+    let all = with(&[
+        listener("web", "HTTP", ""),
+        listener("secure", "HTTPS", "*.sessions.example.test"),
+        listener("other", "HTTPS", "*.example.com"),
+        listener("raw", "TCP", ""),
+    ]);
+    for (gateway, named, said) in [
+        (&all, None, "Its listeners for this host are web, secure."),
+        (&all, Some("secure"), "Its listener for this host is secure."),
+        (&all, Some("other"), "It has no listener other for this host."),
+        (&all, Some("gone"), "It has no listener gone for this host."),
+        (
+            &with(&[listener("a", "HTTP", "a.test"), listener("b", "TLS", "")]),
+            None,
+            "None of its listeners is for this host: a, b.",
+        ),
+    ] {
+        let told = unclaimed_at(gateway, named);
+        assert!(told.ends_with(&format!("Its class is eg. {said}")), "{told}");
+    }
+    let many: Vec<_> = (0..64).map(|number| listener(&format!("{number}{}", "a".repeat(60)), "HTTP", "")).collect();
+    let told = unclaimed_at(&with(&many), None);
+    assert!(told.len() < 600 && told.contains("listeners for this host are 0aa"), "{told}");
+}
+
+#[test]
+fn rh_04_the_deadline_says_that_a_listener_does_not_admit_the_namespace() {
     let mut own = parent("True");
     own["spec"]["listeners"][0]["allowedRoutes"] = Value::Null;
     own["status"]["listeners"][0]["attachedRoutes"] = json!(0);
-    let told = message(judge(&route, Known::There(&own), true));
-    assert!(told.contains("take routes of its own namespace only") && told.contains("No route at all"), "{told}");
-
-    let mut other = parent("True");
-    other["spec"]["listeners"][0]["hostname"] = json!("*.example.com");
-    let told = message(judge(&route, Known::There(&other), true));
-    assert!(told.contains("None of its listeners has the route's name and host"), "{told}");
+    let told = unclaimed_at(&own, None);
+    let said = "Its listener for this host is http. It takes routes of its own namespace only: set \
+                `allowedRoutes.namespaces.from`. No route at all is attached to it.";
+    assert!(told.ends_with(said), "{told}");
 }
 
 #[test]

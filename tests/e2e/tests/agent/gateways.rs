@@ -118,7 +118,9 @@ fn d21_a_controller_that_is_not_there_is_waited_for_and_then_named(stage: &Stage
     history.has(PROGRAMMED, "Unknown/Pending");
     let pod = told(namespace, "late", PROGRAMMED, "False/Unclaimed").unwrap();
     let said = message(&pod, PROGRAMMED);
-    for wanted in ["Gateway gateway/sessions", "class is envoy", "controller runs", "listener"] {
+    for wanted in
+        ["Gateway gateway/sessions", "class is envoy", "controller runs", "listeners for this host are http, https."]
+    {
         assert!(said.contains(wanted), "{wanted} is not in {said:?}");
     }
     // It serves what it knew.
