@@ -315,6 +315,34 @@ mod tests {
         watching.abort();
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_network_policy_of_our_name_that_is_not_ours_protects_nothing() {
+        for (manager, expected) in [("cofferdam-agent", true), ("Helm", false)] {
+            let world = Arc::new(World::new(Ground::default()));
+            for namespace in ["n", "another"] {
+                let pod = json!({"metadata": {"namespace": namespace, "name": "p", "uid": namespace,
+                    "labels": {"cofferdam.dev/session": "a"}}, "status": {"phase": "Running"}});
+                world.pod(Seen::read(&pod, Membership::Other, &Policy::built_in()).unwrap());
+            }
+            let is_protected = |namespace: &str| world.snapshot(namespace).unwrap().is_protected;
+            let policy = |namespace: &str, manager: &str| {
+                json!({"metadata": {"namespace": namespace, "name": "cofferdam-sessions",
+                    "labels": {"app.kubernetes.io/managed-by": manager}}})
+            };
+            let items = [policy("n", manager), policy("another", "cofferdam-agent")];
+            let list = json!({"metadata": {"resourceVersion": "1"}, "items": items});
+            let watching = tokio::spawn(informers(&world, move || Some(reply(200, &list))).network_policies());
+            let is_listed = async {
+                while !is_protected("another") {
+                    tokio::task::yield_now().await;
+                }
+            };
+            assert!(tokio::time::timeout(Duration::from_secs(5), is_listed).await.is_ok());
+            assert_eq!(is_protected("n"), expected, "{manager}");
+            watching.abort();
+        }
+    }
+
     #[tokio::test]
     async fn in_the_namespaced_variant_the_network_policy_is_the_administrators() {
         for (namespace, expected) in [(Some("n"), true), (None, false)] {

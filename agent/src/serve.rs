@@ -284,3 +284,6 @@ async fn farewell(stop: &Stop) {
         () = stop.aborted() => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

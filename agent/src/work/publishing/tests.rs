@@ -10,6 +10,8 @@ use crate::layer::LayerError;
 use crate::session::{Phase, Session};
 use crate::work::testing::{Api, seen};
 
+mod protected;
+
 /// A session whose objects are written to an API server of the test's.
 struct Scene {
     api: Api,
