@@ -236,6 +236,12 @@ impl Metrics {
         depth.inc();
         Queued(depth)
     }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(crate) fn depth(&self, queue: Queue) -> i64 {
+        self.queues.with_label_values(&[queue.as_str()]).get()
+    }
 }
 
 /// What a session waits for its turn to.
@@ -267,3 +273,6 @@ impl Drop for Queued {
         self.0.dec();
     }
 }
+
+#[cfg(test)]
+mod tests;

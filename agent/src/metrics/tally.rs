@@ -283,14 +283,4 @@ mod tests {
         assert_eq!(text(&registry), before);
         assert!(gauges.each.as_ref().unwrap().pods.lock().unwrap().is_empty());
     }
-
-    #[test]
-    fn b156_a_label_that_an_author_chose_is_escaped() {
-        let registry = Registry::new();
-        let gauges = Arc::new(Gauges::register(&registry, true).unwrap());
-        let mut tally = Tally::new(gauges);
-        tally.set(SessionState::Published, reachable(), "My 14\" box\n\\", "id");
-        let text = text(&registry);
-        assert!(text.contains(r#"namespace="My 14\" box\n\\""#), "{text}");
-    }
 }

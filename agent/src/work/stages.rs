@@ -75,14 +75,17 @@ impl Stages {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use cofferdam_model::endpoints::Endpoints;
     use prometheus::Registry;
+    use prometheus::proto::Metric;
 
     use super::*;
     use crate::desired::testing::session;
     use crate::report::Condition;
-    use crate::session::Session;
-    use crate::work::testing::seen;
+    use crate::session::{Phase, Progress, Seen, Session};
+    use crate::work::testing::{Api, seen};
 
     #[test]
     fn the_stages_of_routes_end_when_a_route_holds_and_not_where_there_is_none() {
@@ -103,5 +106,113 @@ mod tests {
         assert_eq!(ended_with(ConditionType::RouteProgrammed, Reason::AddressAssigned), [true, false]);
         assert_eq!(ended_with(ConditionType::RouteReachable, Reason::Reachable), [true, true]);
         assert_eq!(ended_with(ConditionType::RouteReachable, Reason::Reachable), [true, true], "once for each start");
+    }
+
+    /// A session's start, and how often each stage of it was observed.
+    struct Scene {
+        registry: Registry,
+        metrics: Metrics,
+        stages: Stages,
+        snapshot: Snapshot,
+    }
+
+    impl Scene {
+        /// It is first seen so far, with an address or without.
+        fn first_seen(progress: Progress, has_address: bool) -> Self {
+            let registry = Registry::new();
+            let metrics = Metrics::register(&registry, "digest", false).unwrap();
+            let session = session("3000");
+            let address = session.address.filter(|_| has_address);
+            let session = Session { address, phase: Phase::Starting, ..session };
+            let snapshot = Api::default().snapshot(&session);
+            let mut scene = Self { registry, metrics, stages: Stages::default(), snapshot };
+            scene.snapshot.start = Start::new(&Seen { progress, ..seen(&session) });
+            scene.comes_to(progress);
+            scene
+        }
+
+        fn comes_to(&mut self, progress: Progress) {
+            Arc::make_mut(&mut self.snapshot.seen).progress = progress;
+            self.stages.see(&self.snapshot, &self.metrics);
+        }
+
+        /// It has an address, its objects are made, and its address is told to work.
+        fn works(&mut self) {
+            self.snapshot.start.addressed.get_or_insert_with(Instant::now);
+            self.stages.see(&self.snapshot, &self.metrics);
+            self.stages.published(&self.metrics);
+            let condition = |(type_, reason)| Condition { type_, reason, message: String::new() };
+            let conditions = [
+                (ConditionType::RouteProgrammed, Reason::Programmed),
+                (ConditionType::RouteReachable, Reason::Reachable),
+            ];
+            let conditions = conditions.map(condition).into();
+            let report = Report { conditions, endpoints: Endpoints::new(String::new(), Vec::new()) };
+            self.stages.told(&report, &self.metrics);
+        }
+
+        /// The stages that were observed, as often as they were.
+        fn observed(&self) -> String {
+            let families = self.registry.gather();
+            let family = families.iter().find(|family| family.name() == "startup_seconds").unwrap();
+            let all = Stage::ALL.into_iter().flat_map(|stage| {
+                let is_its = |metric: &&Metric| metric.get_label()[0].value() == stage.as_str();
+                let times = family.get_metric().iter().find(is_its).unwrap().get_histogram().get_sample_count();
+                std::iter::repeat_n(stage.as_str(), usize::try_from(times).unwrap())
+            });
+            all.collect::<Vec<_>>().join(" ")
+        }
+    }
+
+    const BOUND: Progress =
+        Progress { created: Some(100), scheduled: Some(103), has_body: false, is_running: false, ended: None };
+    const FILLED: Progress = Progress { has_body: true, ..BOUND };
+    const RUNNING: Progress = Progress { is_running: true, ..FILLED };
+
+    #[test]
+    fn each_stage_of_a_start_is_observed_when_it_is_over_and_once() {
+        let mut scene = Scene::first_seen(BOUND, false);
+        assert_eq!(scene.observed(), "scheduled");
+        for _ in 0..2 {
+            scene.comes_to(FILLED);
+            assert_eq!(scene.observed(), "scheduled body");
+        }
+        for _ in 0..2 {
+            scene.comes_to(RUNNING);
+            assert_eq!(scene.observed(), "scheduled body running");
+        }
+        for _ in 0..2 {
+            scene.works();
+            assert_eq!(scene.observed(), "scheduled body running published programmed reachable");
+        }
+        // A container of it began anew.
+        scene.comes_to(FILLED);
+        scene.comes_to(RUNNING);
+        assert_eq!(scene.observed(), "scheduled body running published programmed reachable");
+    }
+
+    #[test]
+    fn nothing_is_observed_of_a_stage_that_a_pod_had_passed_when_it_was_first_seen() {
+        for (first, has_address, expected) in [
+            (BOUND, false, "scheduled body running published programmed reachable"),
+            (FILLED, false, "scheduled running published programmed reachable"),
+            (RUNNING, false, "scheduled published programmed reachable"),
+            (BOUND, true, "body running"),
+            (FILLED, true, "running"),
+            (RUNNING, true, ""),
+        ] {
+            let mut scene = Scene::first_seen(first, has_address);
+            scene.comes_to(FILLED);
+            scene.comes_to(RUNNING);
+            scene.works();
+            assert_eq!(scene.observed(), expected, "{first:?} {has_address}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_comes_and_all_that_runs_at_one_look_are_two_stages() {
+        let mut scene = Scene::first_seen(BOUND, false);
+        scene.comes_to(RUNNING);
+        assert_eq!(scene.observed(), "scheduled body running");
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 use crate::desired::Proof;
 use crate::probe::budget::ADDRESSES;
 use crate::probe::flips::{GRACE, SOON};
+use crate::probe::pace::STEADY;
 use crate::probe::testing::{answer, closed, header, listen, serve};
 use crate::probe::{Closed, Failure, Via};
 
@@ -173,6 +174,28 @@ async fn an_address_is_probed_for_ever() {
     assert_eq!(session.told().await.address, Some(Ok(Identity::Proved)));
     session.update(aim(pod, Some(target(closed()))));
     assert_eq!(session.told().await.address, refused, "told without a word in between");
+}
+
+#[tokio::test(start_paused = true)]
+async fn d22_a_program_that_dies_after_an_hour_is_told_of() {
+    let pod = closed();
+    let server = accept(pod).await;
+    let mut session = Session::of(aim(pod, Some(target(serve(gateway_of(pod)).await))));
+    let works = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
+    while session.told().await != works {}
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert!(session.told.is_empty(), "{:?}", session.told.recv().await);
+    server.abort();
+    assert!(server.await.is_err());
+    let begun = Instant::now();
+    let died = Observation {
+        listening: Some(Err(Closed::Refused)),
+        address: Some(Err(Failure::BadGateway(503))),
+        so_far: None,
+    };
+    while session.told().await != died {}
+    // As many failures as it takes, the longest pause before each.
+    assert!(begun.elapsed() < STEADY.mul_f64(1.2) * (FAILURES + 1), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
