@@ -25,7 +25,7 @@ fn metadata(name: &str) -> Value {
 }
 
 #[test]
-fn a_session_behind_a_gateway_has_a_service_a_slice_and_a_route_for_each_tcp_port() {
+fn rte_09_rte_13_a_session_behind_a_gateway_has_a_service_a_slice_and_a_route_for_each_tcp_port() {
     let wanted = objects(&session("4000/udp,3000,3001"), &gateway(true));
     assert_eq!(
         kinds(&wanted),
@@ -150,7 +150,7 @@ fn without_a_proof_a_route_has_one_rule_and_no_secret_is_asked_for() {
 }
 
 #[test]
-fn a_listener_of_the_gateway_may_be_named() {
+fn rte_13_a_listener_of_the_gateway_may_be_named() {
     let parent =
         ParentGateway { name: "own".to_owned(), namespace: "edge".to_owned(), listener: Some("https".to_owned()) };
     let layer = Layer::Gateway { version: "v1beta1".to_owned(), parent, proof: false };
@@ -166,7 +166,7 @@ fn a_listener_of_the_gateway_may_be_named() {
 }
 
 #[test]
-fn a_session_behind_an_ingress_has_one_with_a_rule_for_each_tcp_port() {
+fn rte_12_a_session_behind_an_ingress_has_one_with_a_rule_for_each_tcp_port() {
     let layer = Layer::Ingress { class: "contour".to_owned(), tls_secret: Some("tls".to_owned()) };
     let wanted = objects(&session("3000,3001,53/udp"), &layer);
     assert_eq!(kinds(&wanted), [(Kind::Service, "s-2abc"), (Kind::EndpointSlice, "s-2abc"), (Kind::Ingress, "s-2abc")]);
@@ -200,7 +200,7 @@ fn a_session_behind_an_ingress_has_one_with_a_rule_for_each_tcp_port() {
 }
 
 #[test]
-fn only_tcp_is_routed() {
+fn rte_11_only_tcp_is_routed() {
     for layer in [gateway(true), ingress(), Layer::Off] {
         let wanted = objects(&session("4000/udp"), &layer);
         assert_eq!(kinds(&wanted), [(Kind::Service, "s-2abc"), (Kind::EndpointSlice, "s-2abc")], "{layer:?}");

@@ -41,7 +41,7 @@ const V1: Option<&[&str]> = Some(&["v1"]);
 const NONE: Option<&[&str]> = Some(&[]);
 
 #[test]
-fn rte_03_without_a_base_domain_or_with_mode_none_there_is_no_layer() {
+fn rte_01_rte_03_without_a_base_domain_or_with_mode_none_there_is_no_layer() {
     let without = with_gateway(Routing { base_domain: None, ..Routing::default() });
     let off = with_gateway(Routing { mode: RoutingMode::None, ..on() });
     for routing in [without, off] {
@@ -50,7 +50,7 @@ fn rte_03_without_a_base_domain_or_with_mode_none_there_is_no_layer() {
 }
 
 #[test]
-fn rte_04_auto_goes_by_what_is_configured_before_what_is_installed() {
+fn rte_04_rte_05_auto_goes_by_what_is_configured_before_what_is_installed() {
     let both = with_class(with_gateway(on()));
     for (routing, versions, list, expected) in [
         (with_gateway(on()), V1, classes(&["*contour"]), "gateway v1 sessions"),
@@ -76,7 +76,7 @@ fn rte_04_auto_goes_by_what_is_configured_before_what_is_installed() {
 }
 
 #[test]
-fn l10_a_list_that_could_not_be_read_is_not_called_empty() {
+fn rte_07_l10_a_list_that_could_not_be_read_is_not_called_empty() {
     for versions in [V1, NONE, None] {
         let told = told(&on(), &there(versions, None));
         assert_eq!(
@@ -89,7 +89,7 @@ fn l10_a_list_that_could_not_be_read_is_not_called_empty() {
 }
 
 #[test]
-fn a_forced_mode_wants_its_own_layer() {
+fn rte_02_a_forced_mode_wants_its_own_layer() {
     let gateway = Routing { mode: RoutingMode::Gateway, ..on() };
     assert!(told(&gateway, &there(V1, classes(&["*nginx"]))).starts_with("invalid: `routing.mode` is gateway"));
     let ingress = with_gateway(Routing { mode: RoutingMode::Ingress, ..on() });

@@ -38,7 +38,7 @@ fn settled(session: &Session, layer: &Layer) -> (Server, Vec<Wanted>) {
 }
 
 #[test]
-fn the_claim_is_created_and_all_the_rest_applied() {
+fn rte_09_the_claim_is_created_and_all_the_rest_applied() {
     let wanted = objects(&session("3000,3001"), &gateway(true));
     assert_eq!(
         told(&plan(&pod(UID), &wanted, &[])),
@@ -60,7 +60,7 @@ fn what_the_api_server_stores_of_it_is_no_difference() {
 }
 
 #[test]
-fn a_port_that_goes_away_loses_its_route_first() {
+fn rte_15_a_port_that_goes_away_loses_its_route_first() {
     let (server, _) = settled(&session("3000,3001,4000/udp"), &gateway(true));
     let wanted = objects(&session("3000"), &gateway(true));
     assert_eq!(
@@ -75,7 +75,17 @@ fn a_port_that_goes_away_loses_its_route_first() {
 }
 
 #[test]
-fn what_is_published_no_more_loses_its_claim_last() {
+fn rte_12_an_ingress_goes_with_the_last_tcp_port() {
+    let (server, _) = settled(&session("3000,53/udp"), &ingress());
+    let wanted = objects(&session("53/udp"), &ingress());
+    assert_eq!(
+        told(&plan(&pod(UID), &wanted, &server.objects)),
+        ["delete Ingress s-2abc", "apply Service s-2abc", "apply EndpointSlice s-2abc"]
+    );
+}
+
+#[test]
+fn rte_19_what_is_published_no_more_loses_its_claim_last() {
     let (server, _) = settled(&session("3000,3001"), &gateway(true));
     let plan = plan(&pod(UID), &[], &server.objects);
     assert_eq!(
@@ -273,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn from_any_state_a_plan_leads_to_any_other(
+    fn rte_14_from_any_state_a_plan_leads_to_any_other(
         before in a_session(), first in a_layer(), after in a_session(), second in a_layer(), is_same_pod in any::<bool>(),
     ) {
         let before = Session { uid: if is_same_pod { UID } else { "gone" }.to_owned(), ..before };

@@ -295,7 +295,7 @@ fn of_a_pod_that_waits_for_its_containers_it_is_said_where_to_look() {
 }
 
 #[test]
-fn l16_where_nothing_routes_no_address_is_shown() {
+fn rte_17_l16_where_nothing_routes_no_address_is_shown() {
     let (session, routing) = (session("3000"), Routing::default());
     let mut facts = facts(&session, &routing, &Layer::Off);
     facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: None, so_far: None });
@@ -325,6 +325,41 @@ fn b121_a_name_that_is_taken_shows_no_address_of_anothers() {
         assert_eq!(words(&report)[1..], ["AllReachable", "HostTaken", "HostTaken"]);
         assert_eq!(annotation(&report)["ports"][0]["host"], Value::Null);
     }
+}
+
+#[test]
+fn rte_16_what_cannot_be_published_is_told_of_every_tcp_port_and_the_session_goes_on() {
+    let (session, routing, layer) = (session("3000,3001,53/udp"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    for port in [3000, 3001] {
+        facts.probes.insert(port, Observation { listening: Some(Ok(())), address: None, so_far: None });
+    }
+    facts.hindrance = Some(Hindrance::PublishFailed("services/s-2abc: a quota refuses it".to_owned()));
+    let report = report(&facts);
+    assert_eq!(words(&report), ["Hardened", "AllReachable", "PublishFailed", "PublishFailed"]);
+    let ports = &annotation(&report)["ports"];
+    for port in [&ports[0], &ports[1]] {
+        let why = "PublishFailed: services/s-2abc: a quota refuses it";
+        assert_eq!(port["route"], json!({ "state": "unprogrammed", "reason": why }));
+        assert_eq!(port["listening"], json!({ "state": "reachable" }));
+    }
+    assert_eq!(ports[2], json!({ "port": 53, "protocol": "udp" }));
+}
+
+#[test]
+fn d23_no_address_is_told_to_work_before_its_route_is_made() {
+    let (session, routing, layer) = (session("3000"), routing(), gateway(true));
+    let mut facts = facts(&session, &routing, &layer);
+    facts.probes.insert(3000, Observation { listening: Some(Ok(())), address: None, so_far: None });
+    let before = report(&facts);
+    assert_eq!(words(&before), ["Hardened", "AllReachable", "Pending", "Pending"]);
+    let port = &annotation(&before)["ports"][0];
+    assert_eq!((&port["route"]["state"], &port["address"]["state"]), (&json!("pending"), &json!("pending")));
+    // That the layer has taken it does not mean that it works.
+    facts.verdicts.insert(3000, programmed());
+    assert_eq!(words(&report(&facts)), ["Hardened", "AllReachable", "Programmed", "Pending"]);
+    facts.probes.insert(3000, all_well());
+    assert_eq!(words(&report(&facts)), ["Hardened", "AllReachable", "Programmed", "Reachable"]);
 }
 
 /// One of each. A new one does not compile before it is among them.

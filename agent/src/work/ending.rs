@@ -211,6 +211,32 @@ mod tests {
     }
 
     #[test]
+    fn d14_a_pod_whose_start_failed_is_due_as_any_that_ended() {
+        let policy = Policy::built_in();
+        let grace = i64::from(policy.finished_grace_seconds());
+        let waits = json!([{"state": {"waiting": {"reason": "PodInitializing"}}}]);
+        let fetch = json!([{"state": {"terminated": {"exitCode": 10, "finishedAt": "1970-01-01T00:16:40Z"}}}]);
+        let changed = json!([{"type": "Ready", "status": "False", "lastTransitionTime": "1970-01-01T00:33:20Z"}]);
+        for (why, status, ended) in [
+            ("no body", json!({"initContainerStatuses": fetch, "containerStatuses": waits}), 1000),
+            (
+                "its time was over",
+                json!({"reason": "DeadlineExceeded", "containerStatuses": waits, "conditions": changed}),
+                2000,
+            ),
+            ("no kubelet took it", json!({"reason": "OutOfcpu"}), 500),
+        ] {
+            let failed = seen(|pod| {
+                pod["metadata"]["creationTimestamp"] = json!("1970-01-01T00:08:20Z");
+                pod["status"] = status;
+                pod["status"]["phase"] = json!("Failed");
+            });
+            assert_eq!(because(&failed, &policy, ended + grace - 1), None, "{why}");
+            assert_eq!(because(&failed, &policy, ended + grace), Some(Because::Finished), "{why}");
+        }
+    }
+
+    #[test]
     fn a_finished_pod_is_looked_at_again_when_its_grace_is_over_and_deleted_then() {
         let (policy, pod, here) = (Policy::built_in(), seen(|_| ()), Instant::now());
         let over = due(&pod, &policy).unwrap();

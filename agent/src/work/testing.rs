@@ -114,6 +114,11 @@ impl Api {
         self.state().meanwhile = Some(Box::new(edit));
     }
 
+    /// From now on every write gets an answer; those that were taken before get none.
+    pub(super) fn answer_all(&self) {
+        self.state().held.clear();
+    }
+
     /// From now on each write has this annotation added to it.
     pub(super) fn annotate(&self, key: &str) {
         self.state().annotated = Some(key.to_owned());

@@ -33,6 +33,21 @@ async fn a_session_is_published_and_told_of_without_anybody_waking_its_work() {
 }
 
 #[tokio::test]
+async fn a_session_is_told_to_wait_for_the_network_policy_of_its_namespace_and_published_once_that_is_there() {
+    let (api, session) = (testing::Api::default(), session("53/udp"));
+    let crew = api.crew();
+    let mut ground = Ground::default();
+    ground.is_known = true;
+    crew.world.ground.store(Arc::new(ground));
+    crew.world.protected("another", true);
+    crew.begin(session.uid.clone(), crew.world.pod(testing::seen(&session)).unwrap());
+    api.until(&["PATCH pods/run-2abc"]).await;
+    assert_eq!(api.asked(), ["PATCH pods/run-2abc"]);
+    crew.world.protected(&session.namespace, true);
+    api.until(&["POST services/s-2abc", "PATCH endpointslices/s-2abc"]).await;
+}
+
+#[tokio::test]
 async fn on_a_lost_node_what_ended_goes_out_of_service_and_nothing_is_told_once_the_elected_agent_speaks_for_it() {
     let (api, crew, mut session) = published().await;
     api.asked();
@@ -69,6 +84,46 @@ async fn what_leads_to_a_pod_that_ended_goes_before_the_pod() {
     let at = |write: &str| asked.iter().position(|asked| asked == write).unwrap();
     assert!(at("DELETE endpointslices/s-2abc") < at("DELETE services/s-2abc"), "{asked:?}");
     assert!(at("DELETE services/s-2abc") < at("DELETE pods/run-2abc"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn d14_of_a_session_whose_start_failed_nothing_stays() {
+    let (api, session) = (testing::Api::default(), Session { phase: Phase::Starting, ..session("53/udp") });
+    let crew = api.crew();
+    let mut ground = Ground::default();
+    ground.is_known = true;
+    crew.world.ground.store(Arc::new(ground));
+    crew.world.protected(&session.namespace, true);
+    crew.begin(session.uid.clone(), crew.world.pod(testing::seen(&session)).unwrap());
+    api.until(&["POST services/s-2abc", "PATCH endpointslices/s-2abc"]).await;
+    let fetch = json!([{"state": {"terminated": {"exitCode": 10, "finishedAt": "1970-01-01T00:16:40Z"}}}]);
+    let pod = json!({"metadata": {}, "status": {"phase": "Failed", "initContainerStatuses": fetch}});
+    let Seen { session: Session { phase, .. }, progress, .. } =
+        Seen::read(&pod, Membership::Enforced, &Policy::built_in()).unwrap();
+    let failed = testing::seen(&Session { phase, ..session });
+    crew.world.pod(Seen { progress, resource_version: 1, ..failed });
+    api.until(&["DELETE endpointslices/s-2abc", "DELETE services/s-2abc", "DELETE pods/run-2abc"]).await;
+}
+
+#[tokio::test]
+async fn d29_an_agent_that_begins_changes_nothing_of_what_it_finds() {
+    let (api, crew, mut session) = published().await;
+    crew.stop.abort();
+    crew.finished().await;
+    let mut pod = json!(null);
+    api.edit("pods/run-2abc", |told| pod = told.clone());
+    session.told = session::Told::read(&pod);
+    let (there, next) = (api.snapshot(&session).live, api.crew());
+    let wake = next.world.pod(testing::seen(&session)).unwrap();
+    for live in &there {
+        next.world.object(live.kind, &live.object);
+    }
+    api.asked();
+    next.begin(session.uid.clone(), wake);
+    // Once another is published and told of, it would have been written too.
+    rush(&api, &next, 1, 0..0).await;
+    api.until(&["PATCH pods/run-a0"]).await;
+    assert_eq!(api.asked(), ["POST services/s-a0", "PATCH endpointslices/s-a0", "PATCH pods/run-a0"]);
 }
 
 /// Sessions that are published one after the other; of those whose number is in `untold` the first news gets no answer.
@@ -113,6 +168,29 @@ async fn what_leads_to_a_session_does_not_wait_for_what_is_told_of_others_or_for
     api.until(&[&format!("DELETE services/s-{id}")]).await;
     let asked = api.asked();
     assert!(!asked.iter().any(|write| write.starts_with("PATCH pods/")), "{asked:?}");
+}
+
+/// Waits until that holds; longer than a minute nothing would take.
+async fn until_it_holds(holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), waiting).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_turn_is_in_the_queue_and_nobody_is_once_all_have_had_theirs() {
+    let api = testing::Api::default();
+    let crew = api.crew();
+    let most = turns::TOLD + turns::SLOW;
+    let sessions = rush(&api, &crew, most + 2, 0..most + 2).await;
+    until_it_holds(|| crew.metrics.depth(Queue::Tell) == 2).await;
+    api.answer_all();
+    let all: Vec<String> = sessions.iter().map(|one| format!("PATCH pods/{}", one.name)).collect();
+    api.until(&all.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    until_it_holds(|| crew.metrics.depth(Queue::Tell) == 0 && crew.metrics.depth(Queue::Publish) == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
