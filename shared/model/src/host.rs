@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_says_its_namespace_everywhere_but_at_home() {
+    fn rte_10_a_host_says_its_namespace_everywhere_but_at_home() {
         assert_eq!(host_of(3000, "abc", "cofferdam-sessions"), "3000-abc.example.com");
         // The same from release to release: people keep addresses, and agents of two releases run side by side.
         assert_eq!(host_of(3000, "abc", "team-a"), "3000-abc--wcimr.example.com");

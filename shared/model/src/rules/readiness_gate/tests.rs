@@ -14,7 +14,7 @@ fn apply(spec: serde_json::Value, mode: RoutingMode, profile: &Profile, occasion
 }
 
 #[test]
-fn a_pod_waits_for_its_address_once_and_beside_what_it_waits_for_already() {
+fn d23_a_pod_waits_for_its_address_once_and_beside_what_it_waits_for_already() {
     let (mesh, ours) =
         (json!({ "conditionType": "m.io/x" }), json!({ "conditionType": "cofferdam.dev/RouteReachable" }));
     for (before, after) in [

@@ -31,9 +31,28 @@ fn a_file_of_before_there_were_agents_still_loads() {
 }
 
 #[test]
+fn rte_02_a_mode_is_one_of_four_and_auto_where_none_is_said() {
+    for (said, mode) in [
+        ("auto", RoutingMode::Auto),
+        ("ingress", RoutingMode::Ingress),
+        ("gateway", RoutingMode::Gateway),
+        ("none", RoutingMode::None),
+    ] {
+        assert_eq!(routing(&format!("mode: {said}")).unwrap().mode, mode);
+    }
+    assert_eq!(routing("baseDomain: example.com").unwrap().mode, RoutingMode::Auto);
+    for unknown in ["nginx", "Auto", "off", "''"] {
+        let message = format!(
+            "policy.yaml:3: `mode` is `{}`, but must be one of auto, gateway, ingress, none",
+            unknown.trim_matches('\'')
+        );
+        expect_of_routing(&[(&format!("mode: {unknown}"), &message)]);
+    }
+}
+
+#[test]
 fn what_routes_are_made_of_is_said_in_names() {
     expect_of_routing(&[
-        ("mode: nginx", "policy.yaml:3: `mode` is `nginx`, but must be one of auto, gateway, ingress, none"),
         ("gateway:\n  name: Web", "policy.yaml:4: `name` must be the name of a Gateway, or empty"),
         (
             "gateway:\n  name: a\n  namespace: b.c",
@@ -70,7 +89,7 @@ fn what_routes_are_made_of_is_said_in_names() {
 }
 
 #[test]
-fn a_secret_that_a_gateway_would_ignore_is_refused() {
+fn rte_08_a_secret_that_a_gateway_would_ignore_is_refused() {
     let message =
         "`tlsSecret` is for Ingresses, and the routes are a Gateway's: give its listener the certificate, and";
     for (lines, line) in [
@@ -92,7 +111,7 @@ fn a_secret_that_a_gateway_would_ignore_is_refused() {
 }
 
 #[test]
-fn addresses_are_shown_as_browsers_spell_them() {
+fn rte_10_addresses_are_shown_as_browsers_spell_them() {
     expect_of_routing(&[
         ("publicURL:\n  scheme: ftp", "policy.yaml:4: `scheme` is `ftp`, but must be one of http, https"),
         ("publicURL:\n  port: 65536", "policy.yaml:4: `port` must be a whole number from 0 to 65535"),
