@@ -10,7 +10,8 @@ use cofferdam_e2e::stage::{Setup, Stage};
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
-use crate::agents::set_policy;
+use crate::agents::{agent, set_policy};
+use crate::permissions::what_is_asked_for_is_documented;
 use crate::placed::create_on;
 
 /// An address of the internet, as far as this cluster knows, and that of a cloud's metadata. Both are the first node's,
@@ -20,6 +21,7 @@ const METADATA: &str = "169.254.169.254";
 const KUBELET: u16 = 10250;
 
 const POLICY: &str = "networkpolicy/cofferdam-sessions";
+const PORTS: &str = "PortsReachable";
 
 #[test]
 fn a_session_reaches_dns_and_the_internet_and_nothing_else() {
@@ -32,7 +34,9 @@ fn a_session_reaches_dns_and_the_internet_and_nothing_else() {
     scene.a_session_is_reached_by_agents_and_the_data_plane_alone();
     a_pod_that_slipped_through_is_shut_in_too(&scene);
     what_others_do_to_the_policy_is_undone(&scene);
-    by_hand_means_by_hand(&scene);
+    let manual = by_hand_means_by_hand(&scene);
+    b153_what_agents_may_not_dial_stays_published(&scene, &manual);
+    what_is_asked_for_is_documented(&stage);
 }
 
 fn give_addresses(stage: &Stage) {
@@ -147,7 +151,7 @@ impl<'a> Scene<'a> {
         assert!(of(&self.open, "bystander").values().all(|is_open| !is_open), "anybody gets in");
         // Agents are pods too, and say what they reached.
         for (namespace, pod) in [(&self.mine, "attacker"), (&self.mine, "sibling")] {
-            told(namespace, pod, "PortsReachable", "True/AllReachable").unwrap();
+            told(namespace, pod, PORTS, "True/AllReachable").unwrap();
         }
     }
 
@@ -200,19 +204,53 @@ fn what_others_do_to_the_policy_is_undone(scene: &Scene<'_>) {
     .unwrap();
 }
 
-fn by_hand_means_by_hand(scene: &Scene<'_>) {
+fn by_hand_means_by_hand(scene: &Scene<'_>) -> TestNamespace {
     let kubectl: &Kubectl = &scene.stage.kubectl;
     let policy = policy("{}", "network: {mode: manual}");
     set_policy(scene.stage, &policy);
     scene.mine.run(["delete", POLICY]).unwrap();
     let manual = scene.stage.namespace("manual", Sessions::Enforced);
     create_on(scene.stage, &manual, "session", "node-1");
-    told(&manual, "session", "PortsReachable", "True/AllReachable").unwrap();
+    told(&manual, "session", PORTS, "True/AllReachable").unwrap();
     for namespace in [&scene.mine, &manual] {
         let of = format!("--namespace={}", namespace.name());
         let policies = kubectl.json(["get", "networkpolicies", of.as_str()]).unwrap();
         assert_eq!(policies["items"], json!([]), "in {}", namespace.name());
     }
+    manual
+}
+
+/// Cluster administrators deny what nobody has allowed; some plugins answer then in the pod's place, others drop the packets.
+fn b153_what_agents_may_not_dial_stays_published(scene: &Scene<'_>, namespace: &TestNamespace) {
+    let published = || namespace.json(["get", "services,endpointslices"]).unwrap()["items"].clone();
+    let before = published();
+    assert_eq!(before.as_array().map(Vec::len), Some(2), "{before}");
+    let stays = |reason: &str| {
+        told(namespace, "session", PORTS, &format!("False/{reason}")).unwrap();
+        assert_eq!(published(), before);
+    };
+    let is_back = || drop(told(namespace, "session", PORTS, "True/AllReachable").unwrap());
+
+    let deny = r#"{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "default-deny"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}"#;
+    namespace.create_object(deny).unwrap();
+    stays("Refused");
+    namespace.run(["delete", "networkpolicy", "default-deny"]).unwrap();
+    is_back();
+
+    let agent = agent(scene.stage, "node-1").unwrap();
+    let from = scene.stage.system(&["get", "pod", &agent, "--output=jsonpath={.status.podIP}"]).unwrap();
+    let to = address(namespace, "session").unwrap();
+    let rule = |action: &str| {
+        let rule = ["PREROUTING", "--protocol", "tcp", "--source", &from, "--destination", &to, "--jump", "DROP"];
+        let mut iptables = scene.stage.cluster.inside("node-1").unwrap().network("iptables");
+        let status = iptables.args(["--table=raw", action]).args(rule).status().unwrap();
+        assert!(status.success(), "iptables {action}: {status}");
+    };
+    rule("--insert");
+    stays("TimedOut");
+    rule("--delete");
+    is_back();
 }
 
 fn address(namespace: &TestNamespace, pod: &str) -> Result<String> {

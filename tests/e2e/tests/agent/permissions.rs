@@ -29,9 +29,9 @@ fn why_unseen((group, resource, verb): &Right) -> Option<&'static str> {
     }
 }
 
-/// Of the agents of a cluster on which everything has happened; makes one more session.
-pub(crate) fn what_is_asked_for_is_documented_and_the_other_way_round(stage: &Stage, namespace: &TestNamespace) {
-    finished_sessions_are_deleted(namespace);
+/// Of the agents of a cluster on which much has happened: they asked for nothing that is not documented, and were refused
+/// nothing for good. Gives all that they asked for.
+pub(crate) fn what_is_asked_for_is_documented(stage: &Stage) -> BTreeSet<Right> {
     let audit = stage.cluster.audit().unwrap();
     let (mut asked, mut refused) = (BTreeSet::new(), BTreeSet::new());
     for event in audit.iter().filter(|event| event.user.username == AGENT) {
@@ -57,6 +57,14 @@ pub(crate) fn what_is_asked_for_is_documented_and_the_other_way_round(stage: &St
     let documented = documented();
     let beyond: Vec<&Right> = asked.difference(&documented).collect();
     assert!(beyond.is_empty(), "asked for, and not documented: {beyond:?}");
+    asked
+}
+
+/// Of the agents of a cluster on which everything has happened; makes one more session.
+pub(crate) fn what_is_asked_for_is_documented_and_the_other_way_round(stage: &Stage, namespace: &TestNamespace) {
+    finished_sessions_are_deleted(namespace);
+    let asked = what_is_asked_for_is_documented(stage);
+    let documented = documented();
     let unseen: Vec<&Right> = documented.difference(&asked).filter(|right| why_unseen(right).is_none()).collect();
     assert!(unseen.is_empty(), "documented, and asked for by nobody: {unseen:?}");
 }
