@@ -51,13 +51,20 @@ pub(crate) fn counts(stage: &Stage, agent: &str, sample: &str, wanted: &str) {
 
 /// Gives the agents another policy while they run.
 pub(crate) fn set_policy(stage: &Stage, policy: &str) {
+    let reloads = || -> Result<Vec<(String, u32)>> {
+        let of = |name: String| {
+            let count = metric(stage, &name, "policy_reloads_total{outcome=\"swapped\"}")?;
+            Ok((name, count.parse().context("no number")?))
+        };
+        all(stage)?.into_iter().map(of).collect()
+    };
+    let before = reloads().unwrap();
     stage.change_policy(policy, AGENTS).unwrap();
     until("the kubelets have passed the policy on", PATIENCE, || -> Result<()> {
         stage.look_at_the_policy(AGENTS)?;
-        for name in all(stage)? {
-            let reloads = metric(stage, &name, "policy_reloads_total{outcome=\"swapped\"}")?;
-            ensure!(reloads.parse::<u32>().context("no number")? > 0, "{name} has not");
-        }
+        let now = reloads()?;
+        let late = before.iter().find(|(name, count)| now.iter().any(|(other, now)| other == name && now <= count));
+        ensure!(late.is_none(), "{late:?} has not");
         Ok(())
     })
     .unwrap();

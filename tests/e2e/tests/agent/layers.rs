@@ -1,15 +1,22 @@
 //! Routing layers beside the one that the other tests have: Ingress, an older Gateway API, and the choice between two.
 
-use cofferdam_cluster::addon::{Addon, CONTOUR, CONTOUR_GATEWAY, ENVOY_GATEWAY};
+use anyhow::ensure;
+use cofferdam_cluster::addon::{Addon, CONTOUR, CONTOUR_GATEWAY, ENVOY_GATEWAY, gateway};
 use cofferdam_e2e::images::FIXTURE;
-use cofferdam_e2e::namespace::{Sessions, TestNamespace};
+use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
 use cofferdam_e2e::routing::{DOMAIN, Door, endpoints, host, message, policy, through_gateway, told};
 use cofferdam_e2e::stage::{Setup, Stage};
+use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
 use crate::agents::set_policy;
+use crate::permissions::what_is_asked_for_is_documented;
+use crate::session::says;
 
 const NETWORK: &str = "network: {dataPlaneNamespaces: [projectcontour]}";
+
+const PROGRAMMED: &str = "RouteProgrammed";
+const REACHABLE: &str = "RouteReachable";
 
 fn stage(name: &str, addons: &[Addon], policy: &str) -> Stage {
     Stage::set_up(&Setup { name, nodes: 1, addons, policy, not_ready_after: None }).unwrap()
@@ -30,8 +37,8 @@ fn where_two_layers_could_be_meant_nothing_is_published_until_one_is_named() {
     let stage = stage("e2e-layers", &[ENVOY_GATEWAY, CONTOUR], &unnamed);
     let namespace = stage.namespace("layers", Sessions::Enforced);
     create(&namespace, "web");
-    let pod = told(&namespace, "web", "RouteProgrammed", "False/RoutingAmbiguous").unwrap();
-    let said = message(&pod, "RouteProgrammed");
+    let pod = told(&namespace, "web", PROGRAMMED, "False/RoutingAmbiguous").unwrap();
+    let said = message(&pod, PROGRAMMED);
     assert!(said.contains("`routing.gateway.name`") && said.contains("`routing.ingress.className`"), "{said}");
     told(&namespace, "web", "Hardened", "True/Hardened").unwrap();
     told(&namespace, "web", "PortsReachable", "True/AllReachable").unwrap();
@@ -41,8 +48,8 @@ fn where_two_layers_could_be_meant_nothing_is_published_until_one_is_named() {
 
     let routing = format!("{{baseDomain: {DOMAIN}, ingress: {{className: contour}}, publicURL: {{scheme: http}}}}");
     set_policy(&stage, &policy(&routing, NETWORK));
-    told(&namespace, "web", "RouteProgrammed", "True/AddressAssigned").unwrap();
-    told(&namespace, "web", "RouteReachable", "True/ReachableUnproved").unwrap();
+    told(&namespace, "web", PROGRAMMED, "True/AddressAssigned").unwrap();
+    told(&namespace, "web", REACHABLE, "True/ReachableUnproved").unwrap();
     namespace.ready("web").unwrap();
     through_an_ingress(&stage, &namespace);
 }
@@ -75,8 +82,8 @@ fn an_older_gateway_of_another_maker_gives_an_address_that_is_proved() {
     let stage = stage("e2e-contour", &[CONTOUR_GATEWAY], &policy(&through_gateway(), NETWORK));
     let namespace = stage.namespace("contour", Sessions::Enforced);
     create(&namespace, "web");
-    told(&namespace, "web", "RouteProgrammed", "True/Programmed").unwrap();
-    told(&namespace, "web", "RouteReachable", "True/Reachable").unwrap();
+    told(&namespace, "web", PROGRAMMED, "True/Programmed").unwrap();
+    told(&namespace, "web", REACHABLE, "True/Reachable").unwrap();
     namespace.ready("web").unwrap();
     let host = host(&namespace, "web", 3000).unwrap();
     let answer = Door::of_gateway(&stage).unwrap().get(&host).unwrap();
@@ -84,6 +91,43 @@ fn an_older_gateway_of_another_maker_gives_an_address_that_is_proved() {
     assert!(!answer.head.to_lowercase().contains("cofferdam"), "people get what is ours: {}", answer.head);
     let told = endpoints(&namespace.json(["get", "pod", "web"]).unwrap()).unwrap();
     assert_eq!(told["ports"][0]["address"], json!({"state": "reachable", "identity": "proved"}));
+    d21_an_address_works_over_tls_by_a_certificate_of_the_authority_that_is_trusted_alone(&stage, &namespace);
+    what_is_asked_for_is_documented(&stage);
+}
+
+/// At the listener for HTTPS, since `publicURL` says nothing else.
+fn d21_an_address_works_over_tls_by_a_certificate_of_the_authority_that_is_trusted_alone(
+    stage: &Stage,
+    namespace: &TestNamespace,
+) {
+    let trusting = |authority: &str| {
+        let probe = json!({ "caBundle": authority });
+        let routing =
+            format!("{{baseDomain: {DOMAIN}, gateway: {{name: sessions, namespace: gateway}}, probe: {probe}}}");
+        set_policy(stage, &policy(&routing, NETWORK));
+    };
+    let its_own = gateway::authority().unwrap();
+    trusting(&its_own);
+    let url = format!("https://{}/", host(namespace, "web", 3000).unwrap());
+    let works = || {
+        until("its address works over TLS", PATIENCE, || {
+            let pod = told(namespace, "web", REACHABLE, "True/Reachable")?;
+            let told = &endpoints(&pod)?["ports"][0];
+            ensure!(told["url"] == url && told["address"]["state"] == "reachable", "{told}");
+            Ok(())
+        })
+        .unwrap();
+        told(namespace, "web", PROGRAMMED, "True/Programmed").unwrap();
+    };
+    works();
+
+    let another = namespace.run(["get", "configmap/kube-root-ca.crt", r"--output=jsonpath={.data.ca\.crt}"]).unwrap();
+    assert_ne!(another.trim(), its_own.trim());
+    trusting(&another);
+    says(namespace, "web", REACHABLE, "False/TLSFailed", "does not hold the issuer of the gateway's certificate");
+    told(namespace, "web", PROGRAMMED, "True/Programmed").unwrap();
+    trusting(&its_own);
+    works();
 }
 
 /// What agents made in a namespace.
