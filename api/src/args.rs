@@ -39,8 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", env = "COFFERDAM_API_AUTH", default_value = "token")]
     pub auth: AuthMode,
 
-    /// The tokens that callers may send, one a line; the first one signs what opens a session's streams in a browser. It
-    /// is read again when it changes.
+    /// The tokens that callers may send, one a line. It is read again when it changes.
     #[arg(long, value_name = "FILE", env = "COFFERDAM_API_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
@@ -53,6 +52,10 @@ pub(crate) struct Args {
         value_parser = duration::interval
     )]
     pub token_poll_interval: Duration,
+
+    /// The audience that callers' tokens have to be for, with --auth=review.
+    #[arg(long, value_name = "NAME", env = "COFFERDAM_API_AUDIENCE", default_value = "cofferdam-api")]
+    pub audience: String,
 
     /// The origins whose pages may use the service, with commas between them; * for all.
     #[arg(long, value_name = "LIST", env = "COFFERDAM_API_CORS_ORIGINS", default_value = "*", value_parser = origins)]
@@ -141,6 +144,8 @@ pub(crate) struct QuotaArgs {
 pub(crate) enum AuthMode {
     /// Whoever sends one of the tokens of --token-file as a bearer.
     Token,
+    /// Whoever the cluster knows by a token for --audience, for what roles let it do to pods of the session namespace.
+    Review,
     /// Everybody who reaches the port, for clients that can send nothing: put something in front of it that knows them.
     None,
 }
@@ -155,6 +160,7 @@ impl Args {
             auth,
             token_file,
             token_poll_interval,
+            audience,
             cors_origins,
             apps,
             about,
@@ -167,14 +173,18 @@ impl Args {
             log_format: _,
             log_filter: _,
         } = self;
+        let apps = apps.map_or_else(|| Ok(Apps::default()), |path| Apps::load(&path))?;
+        let sessions = sessions.into_config(!apps.cards().is_empty())?;
         let auth = match (auth, token_file) {
             (AuthMode::Token, Some(file)) => Auth::Token { tokens: Reloader::load(file)?, poll: token_poll_interval },
             (AuthMode::Token, None) => return Err(ConfigError::NoTokenFile),
             (AuthMode::None, None) => Auth::Everybody,
-            (AuthMode::None, Some(_)) => return Err(ConfigError::TokenFileForNobody),
+            (AuthMode::Review, None) if audience == sessions.policy.bodies().audience || audience.is_empty() => {
+                return Err(ConfigError::Audience);
+            }
+            (AuthMode::Review, None) => Auth::Review { audience },
+            (AuthMode::None | AuthMode::Review, Some(_)) => return Err(ConfigError::TokenFileForNobody),
         };
-        let apps = apps.map_or_else(|| Ok(Apps::default()), |path| Apps::load(&path))?;
-        let sessions = sessions.into_config(!apps.cards().is_empty())?;
         Ok(Config {
             listen,
             admin_listen,
@@ -233,19 +243,32 @@ mod tests {
         assert!(config.drain_delay + config.drain_timeout < Duration::from_secs(30));
     }
 
-    #[test]
-    fn nobody_is_let_in_by_a_flag_that_was_forgotten() {
+    #[tokio::test]
+    async fn nobody_is_let_in_by_a_flag_that_was_forgotten() {
         assert!(matches!(parse(&[]).unwrap().into_config(), Err(ConfigError::NoTokenFile)));
-        let both = parse(&["--auth=none", "--token-file=/token"]).unwrap();
-        assert!(matches!(both.into_config(), Err(ConfigError::TokenFileForNobody)));
+        for auth in ["--auth=none", "--auth=review"] {
+            let both = parse(&[auth, "--token-file=/token"]).unwrap();
+            assert!(matches!(both.into_config(), Err(ConfigError::TokenFileForNobody)));
+        }
         let missing = parse(&["--token-file=/nowhere/token"]).unwrap();
         assert!(matches!(missing.into_config(), Err(ConfigError::Tokens(_))));
+    }
+
+    #[tokio::test]
+    async fn callers_tokens_have_an_audience_of_their_own() {
+        let config = parse(&["--auth=review"]).unwrap().into_config().unwrap();
+        assert!(matches!(config.auth, Auth::Review { audience } if audience == "cofferdam-api"));
+        // That of bodies: pods of sessions hold tokens for it.
+        for audience in ["--audience=cofferdam-bodies", "--audience="] {
+            let args = parse(&["--auth=review", audience]).unwrap();
+            assert!(matches!(args.into_config(), Err(ConfigError::Audience)), "{audience}");
+        }
     }
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
         for flag in [
-            "--auth=review",
+            "--auth=all",
             "--listen=8062",
             "--token-poll-interval=0s",
             "--cors-origins=example.com",

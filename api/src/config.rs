@@ -42,6 +42,11 @@ pub(crate) enum Auth {
         /// How often it does.
         poll: Duration,
     },
+    /// Whoever the cluster knows.
+    Review {
+        /// By a token for it.
+        audience: String,
+    },
     /// Everybody who reaches the port.
     Everybody,
 }
@@ -53,8 +58,11 @@ pub(crate) enum ConfigError {
     #[error("--auth=token needs a --token-file; write --auth=none to let everybody call who reaches the port")]
     NoTokenFile,
     /// Somebody thinks that tokens are asked for.
-    #[error("--auth=none asks nobody for a token; leave out --token-file, or write --auth=token")]
+    #[error("the tokens of a file count with --auth=token alone; leave out --token-file, or write that")]
     TokenFileForNobody,
+    /// Tokens of callers could be others'.
+    #[error("--audience is empty, or that of bodies, for which pods of sessions hold tokens; name another one")]
+    Audience,
     /// The catalogue of images.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
@@ -109,9 +117,11 @@ impl Config {
 }
 
 impl Auth {
-    fn as_str(&self) -> &'static str {
+    /// As it is typed.
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Token { .. } => "token",
+            Self::Review { .. } => "review",
             Self::Everybody => "none",
         }
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! * [`service`]: a request, from its head to its answer; [`router`]: which route it is for; [`call`]: what a route gets;
-//! * [`origin`]: which pages may use the service; [`access`] and [`tokens`]: who may call;
+//! * [`origin`]: which pages may use the service; [`access`]: who may call, by [`tokens`] or by a [`reviewer`] with its [`verdicts`];
 //! * [`body`]: reading what was sent: a [`document`], checked and corrected by [`validation`];
 //! * [`turns`]: how much is begun at a time; [`refusal`]: every answer that is no success;
 //! * [`events`]: a stream of events; [`websocket`] and [`byte_channel`]: a terminal;
@@ -24,6 +24,7 @@ pub mod events;
 pub mod openapi;
 pub mod origin;
 pub mod refusal;
+pub mod reviewer;
 pub mod router;
 pub mod service;
 #[cfg(test)]
@@ -31,6 +32,7 @@ mod testing;
 pub mod tokens;
 pub mod turns;
 pub mod validation;
+pub mod verdicts;
 pub mod websocket;
 
 /// How long nothing happens on a stream before there is a sign of life: a comment among events, a ping on a socket.

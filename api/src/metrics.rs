@@ -10,6 +10,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 use crate::http::tokens::Outcome;
+use crate::http::verdicts::Verdict;
 
 /// From what answers at once to what waits for the cluster.
 const REQUEST_SECONDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];
@@ -24,6 +25,17 @@ pub struct Metrics {
     duration: HistogramVec,
     streams: IntGaugeVec,
     token_reloads: IntCounterVec,
+    reviews: IntCounterVec,
+    access: IntGaugeVec,
+}
+
+/// What the cluster said of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Review {
+    /// It said that.
+    Said(Verdict),
+    /// It said nothing.
+    Failed,
 }
 
 /// How many sessions there are, asked for by whoever reads the metrics.
@@ -77,18 +89,29 @@ impl Metrics {
                 "Changes of the file of tokens, by whether they were taken up.",
                 &["outcome"],
             )?,
+            reviews: counters(
+                "access_reviews_total",
+                "Callers that the API server was asked about, by what it said; who called a moment ago is not asked about again.",
+                &["outcome"],
+            )?,
+            access: IntGaugeVec::new(Opts::new("access_info", "How callers say who they are: --auth."), &["auth"])?,
         };
+        for review in Review::ALL {
+            metrics.reviews.with_label_values(&[review.as_str()]);
+        }
         for stream in [Stream::Events, Stream::Io] {
             metrics.streams.with_label_values(&[stream.as_str()]);
         }
         for outcome in ["swapped", "kept"] {
             metrics.token_reloads.with_label_values(&[outcome]);
         }
-        let collectors: [Box<dyn Collector>; 4] = [
+        let collectors: [Box<dyn Collector>; 6] = [
             Box::new(metrics.requests.clone()),
             Box::new(metrics.duration.clone()),
             Box::new(metrics.streams.clone()),
             Box::new(metrics.token_reloads.clone()),
+            Box::new(metrics.reviews.clone()),
+            Box::new(metrics.access.clone()),
         ];
         for collector in collectors {
             registry.register(collector)?;
@@ -110,6 +133,16 @@ impl Metrics {
         OpenStream(gauge)
     }
 
+    /// That is how callers say who they are.
+    pub fn access_is(&self, auth: &'static str) {
+        self.access.with_label_values(&[auth]).set(1);
+    }
+
+    /// The cluster was asked about a caller.
+    pub fn reviewed(&self, review: Review) {
+        self.reviews.with_label_values(&[review.as_str()]).inc();
+    }
+
     /// The file of tokens was looked at.
     pub fn tokens_looked_at(&self, outcome: Outcome) {
         let outcome = match outcome {
@@ -118,6 +151,20 @@ impl Metrics {
             Outcome::Kept => "kept",
         };
         self.token_reloads.with_label_values(&[outcome]).inc();
+    }
+}
+
+impl Review {
+    const ALL: [Self; 4] =
+        [Self::Said(Verdict::Allowed), Self::Said(Verdict::Forbidden), Self::Said(Verdict::Unknown), Self::Failed];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Said(Verdict::Allowed) => "allowed",
+            Self::Said(Verdict::Forbidden) => "forbidden",
+            Self::Said(Verdict::Unknown) => "unauthenticated",
+            Self::Failed => "failed",
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::cluster::Home;
 use crate::config::{Auth, Config};
 use crate::http::access::Access;
 use crate::http::body::Bodies as RequestBodies;
+use crate::http::reviewer::Reviewer;
 use crate::http::service::{Service, Shared};
 use crate::http::tokens::Outcome;
 use crate::metrics::{Metrics, SessionCount};
@@ -87,6 +88,8 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
         .map_err(|error| ServeError::Client(Box::new(error)))?;
     let registry = Registry::new("cofferdam_api", env!("CARGO_PKG_VERSION"))?;
     let metrics = Metrics::register(registry.registry())?;
+    metrics.access_is(auth.as_str());
+    let cluster = Cluster::new(client, keys::API, registry.registry())?;
     let counts = Counts::register(registry.registry())?;
     let readiness = Readiness::new();
     let listening = readiness.gate("listener");
@@ -94,6 +97,10 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let mut parts = JoinSet::new();
     let access = match auth {
         Auth::Everybody => Access::Everybody,
+        Auth::Review { audience } => {
+            let (namespace, metrics) = (sessions.namespace.clone(), metrics.clone());
+            Access::Review(Arc::new(Reviewer::new(cluster.clone(), namespace, audience, metrics)))
+        }
         Auth::Token { tokens, poll } => {
             let access = Access::Token(tokens.current());
             let (its_metrics, its_readiness) = (metrics.clone(), readiness.clone());
@@ -122,7 +129,7 @@ pub(crate) async fn until_stopped(config: Config, stop: Stop) -> Result<(), Serv
     let its_offers = Arc::clone(&offers);
     parts.spawn(async move { its_offers.catalogue.keep().await });
     let intake = Arc::new(Intake::new(RequestBodies::new(sessions.request_bytes, BODY_WITHIN)));
-    let Begun { sessions, bodies } = begin_sessions(sessions, client, &to_register, &readiness, &mut parts).await?;
+    let Begun { sessions, bodies } = begin_sessions(sessions, cluster, &to_register, &readiness, &mut parts).await?;
     let (phases, promised) = (Phases::default(), sessions.clone());
     let shared = Shared { access, origins, offers, sessions, intake, metrics, close: phases.close.clone() };
     let service = Arc::new(Service::new(shared)?);
@@ -163,13 +170,12 @@ struct Begun {
 /// Begins to follow sessions, and all that looks after them.
 async fn begin_sessions(
     config: SessionsConfig,
-    client: kube::Client,
+    cluster: Cluster,
     registry: &prometheus::Registry,
     readiness: &Readiness,
     parts: &mut JoinSet<()>,
 ) -> Result<Begun, ServeError> {
     let known = readiness.gate("sessions");
-    let cluster = Cluster::new(client.clone(), keys::API, registry)?;
     let (watches, body_counts) = (Watches::register(registry)?, bodies::Counts::register(registry)?);
     let policy_metrics = PolicyMetrics::register(registry, config.policy.digest())?;
     let home = Home { cluster, namespace: config.namespace };
@@ -177,7 +183,8 @@ async fn begin_sessions(
     let audience = config.policy.bodies().audience.clone();
     let redeemers = match config.body_identity {
         BodyIdentity::Review => {
-            Redeemers::Pods { namespace: home.namespace.clone(), identify: bodies::token_review(client, audience) }
+            let identify = bodies::token_review(home.cluster.clone(), audience);
+            Redeemers::Pods { namespace: home.namespace.clone(), identify }
         }
         BodyIdentity::None => Redeemers::Bearers,
     };

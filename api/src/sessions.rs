@@ -135,6 +135,12 @@ impl Sessions {
         self.kept(id).map(|session| session.live())
     }
 
+    /// Whether that was given to who made the session, to open its streams. Who knows no such session opens none.
+    #[must_use]
+    pub fn opens(&self, id: &SessionId, sent: &str) -> bool {
+        self.kept(id).is_some_and(|session| session.is_opened_by(sent))
+    }
+
     /// The session of that id, as clients are told of it.
     #[must_use]
     pub fn get(&self, id: &SessionId) -> Option<wire::Session> {

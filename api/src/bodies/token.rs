@@ -1,8 +1,10 @@
-//! The token that lets a pod fetch its body. It lies in the session's Secret; whoever serves keeps its digest alone.
+//! A token of one session: what lets its pod fetch its body, or a browser read its streams. Whoever serves keeps the digest
+//! alone.
 
 use std::fmt;
 
 use rustls::crypto::ring::default_provider;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -15,8 +17,9 @@ pub struct Token(String);
 #[error("the system gives no random bits")]
 pub struct NoRandomness;
 
-/// The SHA-256 of a token.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The SHA-256 of a token. Written as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TokenDigest([u8; 32]);
 
 impl Token {
@@ -27,7 +30,7 @@ impl Token {
         Ok(Self(hex(&bytes)))
     }
 
-    /// The token itself, for the Secret.
+    /// The token itself, for who is to have it.
     #[must_use]
     pub fn secret(&self) -> &str {
         &self.0
@@ -82,6 +85,20 @@ pub(super) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+impl TryFrom<String> for TokenDigest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("no 64 hexadecimal digits")
+    }
+}
+
+impl From<TokenDigest> for String {
+    fn from(digest: TokenDigest) -> Self {
+        digest.hex()
+    }
 }
 
 impl fmt::Debug for Token {

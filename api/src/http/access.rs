@@ -4,57 +4,74 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use cofferdam_model::session::SessionId;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use super::refusal::Refusal;
+use super::reviewer::Reviewer;
 use super::tokens::Tokens;
+use crate::cluster::PodAccess;
 
 /// Who may call.
 #[derive(Clone)]
 pub enum Access {
-    /// Whoever sends one of these tokens.
+    /// Whoever sends one of these tokens, and may do everything.
     Token(Arc<ArcSwap<Tokens>>),
+    /// Whoever the cluster knows, and may do what it may do to pods there.
+    Review(Arc<Reviewer>),
     /// Everybody who reaches the port.
     Everybody,
 }
 
+/// What a caller does, as a right to pods of the namespace of sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// Makes a session, or asks whether there could be one.
+    Create,
+    /// Reads what there is.
+    Read,
+    /// Reads a program's terminal, and types into it.
+    Attach,
+    /// Changes what a session has.
+    Change,
+    /// Ends a session.
+    Delete,
+}
+
+impl Act {
+    /// The right that it takes.
+    #[must_use]
+    pub fn right(self) -> PodAccess {
+        let (verb, subresource) = match self {
+            Self::Create => ("create", ""),
+            Self::Read => ("get", ""),
+            Self::Attach => ("create", "attach"),
+            Self::Change => ("update", ""),
+            Self::Delete => ("delete", ""),
+        };
+        PodAccess { verb, subresource }
+    }
+}
+
 impl Access {
-    /// Whether the caller may call.
+    /// Whether the caller may do that.
     ///
     /// # Errors
-    /// When it has to say who it is, and does not.
-    pub fn caller(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// When it has to say who it is, and does not; when it may not; or when nobody can say it now.
+    pub async fn caller(&self, headers: &HeaderMap, act: Act) -> Result<(), Refusal> {
+        let sent = || bearer(headers).ok_or_else(Refusal::unauthenticated);
         match self {
             Self::Everybody => Ok(()),
-            Self::Token(tokens) => {
-                let is_one = bearer(headers).is_some_and(|sent| tokens.load().accept(sent));
-                if is_one { Ok(()) } else { Err(Refusal::unauthenticated()) }
-            }
+            Self::Token(tokens) if tokens.load().accept(sent()?) => Ok(()),
+            Self::Token(_) => Err(Refusal::unauthenticated()),
+            Self::Review(reviewer) => reviewer.review(sent()?, act).await,
         }
     }
 
-    /// Whether the caller may read a session's streams. A browser can send no header there, so what it was given when the
-    /// session was made counts as well; the caller's own token never does: a URL is written to logs everywhere.
-    ///
-    /// # Errors
-    /// As [`caller`](Self::caller).
-    pub fn reader(&self, headers: &HeaderMap, sent: Option<&str>, session: &SessionId) -> Result<(), Refusal> {
-        let is_given = |sent| match self {
-            Self::Everybody => true,
-            Self::Token(tokens) => tokens.load().accept_stream(sent, session),
-        };
-        if sent.is_some_and(is_given) { Ok(()) } else { self.caller(headers) }
-    }
-
-    /// What opens the streams of a session; nothing where everybody may.
+    /// Whether somebody is asked who it is: a session then has a token of its own, which opens its streams.
     #[must_use]
-    pub fn stream_token(&self, session: &SessionId) -> Option<String> {
-        match self {
-            Self::Everybody => None,
-            Self::Token(tokens) => Some(tokens.load().stream_token(session)),
-        }
+    pub fn asks(&self) -> bool {
+        !matches!(self, Self::Everybody)
     }
 }
 
@@ -63,15 +80,20 @@ impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Token(_) => "Token",
+            Self::Review(_) => "Review",
             Self::Everybody => "Everybody",
         })
     }
 }
 
-/// The token of `Authorization: Bearer …`.
+/// The token of `Authorization: Bearer …`. Of two such headers none counts: what stands before us may have looked at the other.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
+    let mut sent = headers.get_all(AUTHORIZATION).iter();
+    let (only, None) = (sent.next()?, sent.next()) else { return None };
+    let (scheme, token) = only.to_str().ok()?.split_once(' ')?;
+    let token = token.trim_matches(' ');
+    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    (scheme.eq_ignore_ascii_case("bearer") && is_token).then_some(token)
 }
 
 #[cfg(test)]
@@ -89,33 +111,42 @@ mod tests {
         Access::Token(Arc::new(ArcSwap::from_pointee(Tokens::load(&path).unwrap())))
     }
 
-    fn sends(value: &str) -> HeaderMap {
-        HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(value).unwrap())])
+    fn sends(values: &[&str]) -> HeaderMap {
+        values.iter().map(|value| (AUTHORIZATION, HeaderValue::from_str(value).unwrap())).collect()
+    }
+
+    #[tokio::test]
+    async fn a_caller_sends_a_bearer_token() {
+        for good in [format!("Bearer {TOKEN}"), format!("bearer  {TOKEN}"), format!("BEARER {TOKEN} ")] {
+            assert_eq!(access().caller(&sends(&[&good]), Act::Create).await, Ok(()), "{good}");
+        }
+        for bad in [
+            TOKEN.to_owned(),
+            format!("Basic {TOKEN}"),
+            format!("Bearer {TOKEN}x"),
+            format!("Bearer {TOKEN} {TOKEN}"),
+            format!("Bearer\t{TOKEN}"),
+            format!("Bearer {TOKEN}, Bearer {TOKEN}"),
+            "Bearer ".to_owned(),
+            "Bearer".to_owned(),
+        ] {
+            let refusal = access().caller(&sends(&[&bad]), Act::Read).await.unwrap_err();
+            assert_eq!(refusal, Refusal::unauthenticated(), "{bad}");
+        }
+        assert_eq!(access().caller(&HeaderMap::new(), Act::Read).await, Err(Refusal::unauthenticated()));
+        assert_eq!(Access::Everybody.caller(&HeaderMap::new(), Act::Read).await, Ok(()));
     }
 
     #[test]
-    fn a_caller_sends_a_bearer_token() {
-        for good in [format!("Bearer {TOKEN}"), format!("bearer  {TOKEN}")] {
-            assert_eq!(access().caller(&sends(&good)), Ok(()), "{good}");
+    fn of_two_tokens_none_counts() {
+        let good = format!("Bearer {TOKEN}");
+        assert_eq!(bearer(&sends(&[&good])), Some(TOKEN));
+        for two in [[good.as_str(), "Bearer other"], ["Bearer other", &good], [&good, &good], ["Basic eA==", &good]] {
+            let mut headers = HeaderMap::new();
+            for value in two {
+                headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            }
+            assert_eq!(bearer(&headers), None, "{two:?}");
         }
-        for bad in [TOKEN.to_owned(), format!("Basic {TOKEN}"), format!("Bearer {TOKEN}x"), "Bearer ".to_owned()] {
-            assert_eq!(access().caller(&sends(&bad)).unwrap_err().status(), 401, "{bad}");
-        }
-        assert_eq!(access().caller(&HeaderMap::new()).unwrap_err(), Refusal::unauthenticated());
-        assert_eq!(Access::Everybody.caller(&HeaderMap::new()), Ok(()));
-    }
-
-    #[test]
-    fn streams_open_to_callers_and_to_what_was_given_for_their_session() {
-        let (access, none) = (access(), HeaderMap::new());
-        let [session, other] = ["abcdefghijkl", "abcdefghijkm"].map(|id| SessionId::parse(id).unwrap());
-        let token = access.stream_token(&session).unwrap();
-        assert_eq!(access.reader(&none, Some(&token), &session), Ok(()));
-        assert_eq!(access.reader(&sends(&format!("Bearer {TOKEN}")), None, &session), Ok(()));
-        for (sent, of) in [(Some(token.as_str()), &other), (Some(TOKEN), &session), (None, &session)] {
-            assert_eq!(access.reader(&none, sent, of).unwrap_err(), Refusal::unauthenticated());
-        }
-        assert_eq!(Access::Everybody.stream_token(&session), None);
-        assert_eq!(Access::Everybody.reader(&none, Some("anything"), &session), Ok(()));
     }
 }

@@ -77,12 +77,20 @@ impl Operation {
     }
 
     fn into_value(self, audience: Audience, schemas: &mut Schemas) -> Value {
+        let refused = schemas.answered::<ContractError>();
         let this = match audience {
-            Audience::Public | Audience::Sockets => self,
-            Audience::Callers | Audience::Readers => {
-                let refused = schemas.answered::<ContractError>();
-                self.answer(401, "The caller did not say who it is", refused)
-            }
+            // Told as the end of the socket.
+            Audience::Sockets => self,
+            Audience::Public => self.answer(403, "The page is none of those that may (`origin_not_allowed`)", refused),
+            Audience::Callers | Audience::Readers => self
+                .answer(401, "The caller did not say who it is (`unauthenticated`)", refused.clone())
+                .answer(403, "The caller may not (`forbidden`), or the page (`origin_not_allowed`)", refused.clone())
+                .answer(
+                    503,
+                    "Too much is asked at once (`overloaded`), or nobody can say now who calls \
+                     (`review_unavailable`)",
+                    refused,
+                ),
         };
         let Self { id, summary, parameters, body, answers } = this;
         let mut answers: Map<_, _> = answers.into_iter().map(|(status, answer)| (status.to_string(), answer)).collect();
@@ -165,7 +173,7 @@ pub fn document() -> String {
         "components": {
             "schemas": schemas.into_value(),
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "A token that the operator gives out."},
+                "token": {"type": "http", "scheme": "bearer", "description": "A token that the operator gives out, or one of the cluster's for the service's audience."},
                 "streamToken": {"type": "apiKey", "in": "query", "name": "access_token",
                     "description": "What a session was created with: it opens the streams of that session."},
             },

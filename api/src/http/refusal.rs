@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::apps::AppCard;
+use crate::cluster::PodAccess;
 use crate::terms::Terms;
 use crate::wire::{Port, PortProtocol};
 
@@ -238,6 +239,25 @@ impl Refusal {
         let message = "send a token as `Authorization: Bearer …`".to_owned();
         let header = Some((WWW_AUTHENTICATE, "Bearer"));
         Self { header, ..Self::contract(StatusCode::UNAUTHORIZED, "unauthenticated", message) }
+    }
+
+    /// The caller may not do what it asks for.
+    #[must_use]
+    pub fn forbidden(right: PodAccess) -> Self {
+        let PodAccess { verb, subresource } = right;
+        let slash = if subresource.is_empty() { "" } else { "/" };
+        let message = format!(
+            "you may not do this; it takes the right to {verb} pods{slash}{subresource} in the namespace of sessions, which its \
+             operator gives"
+        );
+        Self::contract(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// Nobody can say now who the caller is, or what it may do, for which there is a sentence.
+    #[must_use]
+    pub fn unreviewed(message: String) -> Self {
+        let header = Some((RETRY_AFTER, "1"));
+        Self { header, ..Self::contract(StatusCode::SERVICE_UNAVAILABLE, "review_unavailable", message) }
     }
 
     /// The page that asks is none of those that may.

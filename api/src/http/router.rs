@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::access::Act;
 use super::call;
 
 /// Every route that there is. What it does is in [`crate::routes`].
@@ -74,6 +75,20 @@ pub struct Entry {
     pub audience: Audience,
 }
 
+impl Entry {
+    /// What it does, as a right of its caller: what its method says, but for a terminal, which is typed into.
+    #[must_use]
+    pub fn act(&self) -> Act {
+        match (self.audience, self.method.as_str()) {
+            (Audience::Sockets, _) => Act::Attach,
+            (_, "GET") => Act::Read,
+            (_, "POST") => Act::Create,
+            (_, "DELETE") => Act::Delete,
+            _ => Act::Change,
+        }
+    }
+}
+
 /// All routes.
 pub static ENTRIES: [Entry; 16] = [
     entry(Route::Health, Method::GET, "/v1/health", Audience::Public),
@@ -137,6 +152,7 @@ impl Router {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::PodAccess;
 
     static SOME: [Entry; 3] = [
         entry(Route::Health, Method::GET, "/v1/things/{id}", Audience::Public),
@@ -163,6 +179,26 @@ mod tests {
             (Method::GET, ""),
         ] {
             assert_eq!(find(method, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn each_route_takes_the_right_that_its_pod_would() {
+        let act = |route: Route| ENTRIES.iter().find(|entry| entry.route == route).unwrap().act();
+        for (route, verb, subresource) in [
+            (Route::CreateSession, "create", ""),
+            (Route::CreateAppSession, "create", ""),
+            (Route::Probe, "create", ""),
+            (Route::Capabilities, "get", ""),
+            (Route::Session, "get", ""),
+            (Route::Events, "get", ""),
+            (Route::Io, "create", "attach"),
+            (Route::StopSession, "delete", ""),
+            (Route::Watch(WatchRoute::ReadWorkspace), "get", ""),
+            (Route::Watch(WatchRoute::Resume), "create", ""),
+            (Route::Watch(WatchRoute::SetApps), "update", ""),
+        ] {
+            assert_eq!(act(route).right(), PodAccess { verb, subresource }, "{route:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use http::{Method, Request, StatusCode};
 use hyper::body::Body;
 use tokio_util::sync::CancellationToken;
 
-use super::access::Access;
+use super::access::{Access, Act};
 use super::call::Call;
 use super::openapi;
 use super::origin::{self, Origins};
@@ -39,16 +39,17 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Whether the caller may have the streams of the session that the request is about.
+    /// Whether the caller may have the streams of the session that the request is about. A browser can send no header there,
+    /// so what it was given when the session was made counts as well; the caller's own token never does: a URL is written to
+    /// logs everywhere.
     ///
     /// # Errors
-    /// How that is refused.
-    pub fn may_read<B>(&self, call: &Call<B>) -> Result<(), Refusal> {
-        let headers = &call.head.headers;
-        match call.session() {
-            Ok(id) => self.access.reader(headers, call.query("access_token").as_deref(), &id),
-            Err(_) => self.access.caller(headers),
-        }
+    /// As [`Access::caller`].
+    pub async fn may_read<B>(&self, call: &Call<B>, act: Act) -> Result<(), Refusal> {
+        let is_opened = call
+            .session()
+            .is_ok_and(|id| call.query("access_token").is_some_and(|sent| self.sessions.opens(&id, &sent)));
+        if is_opened { Ok(()) } else { self.access.caller(&call.head.headers, act).await }
     }
 }
 
@@ -95,8 +96,8 @@ impl Service {
         let entry = entry.ok_or_else(|| Refusal::no_route(&call.head.method, call.head.uri.path()))?;
         match audience {
             Audience::Public | Audience::Sockets => {}
-            Audience::Callers => access.caller(headers)?,
-            Audience::Readers => shared.may_read(call)?,
+            Audience::Callers => access.caller(headers, entry.act()).await?,
+            Audience::Readers => shared.may_read(call, entry.act()).await?,
         }
         match entry.route {
             Route::Capabilities => Ok(routes::capabilities::answer(&shared.offers)),
@@ -104,7 +105,7 @@ impl Service {
             Route::CreateSession => routes::sessions::answer(call, shared).await,
             Route::Events => routes::events::answer(call, sessions.find(&call.session()?), shared),
             Route::Health => Ok(routes::health::answer()),
-            Route::Io => routes::io::answer(call, |id| sessions.find(id), shared),
+            Route::Io => routes::io::answer(call, entry.act(), shared).await,
             Route::Probe => routes::probe::answer(call, shared).await,
             Route::Session => routes::session::answer(sessions, &call.session()?),
             Route::StopSession => routes::session::stop(sessions, call.session().ok().as_ref()).await,

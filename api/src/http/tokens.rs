@@ -1,4 +1,4 @@
-//! The tokens of callers, and what is derived from them.
+//! The tokens of callers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,29 +6,16 @@ use std::time::Duration;
 use std::{fmt, fs, io};
 
 use arc_swap::ArcSwap;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use cofferdam_model::session::SessionId;
 use cofferdam_runtime::errors::with_causes;
-use ring::{digest, hmac};
+use ring::digest;
 use subtle::{Choice, ConstantTimeEq as _};
 use tokio::time::MissedTickBehavior;
 
 /// A shorter one could be guessed.
 const MIN_LENGTH: usize = 16;
 
-/// What a key is for is part of it: nothing else that is ever derived from a token is one of these.
-const STREAM_KEY: &[u8] = b"cofferdam.dev/stream-key/v1";
-
-/// The tokens that callers may send, at least one.
-pub struct Tokens(Vec<Token>);
-
-struct Token {
-    /// Compared instead of the token, so that not even its length can be learned.
-    digest: digest::Digest,
-    /// Signs what opens one session's streams. It is derived, and so the same in every replica and after a restart.
-    streams: hmac::Key,
-}
+/// The tokens that callers may send, at least one. Digests are compared instead, so that not even a length can be learned.
+pub struct Tokens(Vec<digest::Digest>);
 
 /// Why there are no tokens. The messages show none.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +42,7 @@ pub enum TokensError {
 }
 
 impl Tokens {
-    /// Reads a file of one token a line; the first one signs.
+    /// Reads a file of one token a line.
     ///
     /// # Errors
     /// When it cannot be read, or has a line that is no token, or none at all.
@@ -67,7 +54,7 @@ impl Tokens {
             .map(|(number, line)| {
                 let is_token = line.len() >= MIN_LENGTH && line.bytes().all(|byte| byte.is_ascii_graphic());
                 let unusable = || TokensError::Unusable { path: path.to_owned(), line: number + 1 };
-                if is_token { Ok(Token::new(line)) } else { Err(unusable()) }
+                if is_token { Ok(digest_of(line)) } else { Err(unusable()) }
             })
             .collect::<Result<_, _>>()?;
         if tokens.is_empty() { Err(TokensError::Empty(path.to_owned())) } else { Ok(Self(tokens)) }
@@ -77,37 +64,13 @@ impl Tokens {
     #[must_use]
     pub fn accept(&self, sent: &str) -> bool {
         let sent = digest_of(sent);
-        let is_one = |token: &Token| token.digest.as_ref().ct_eq(sent.as_ref());
+        let is_one = |token: &digest::Digest| token.as_ref().ct_eq(sent.as_ref());
         self.0.iter().map(is_one).fold(Choice::from(0), |any, one| any | one).into()
     }
 
-    /// What opens the streams of a session, and nothing else.
-    #[must_use]
-    pub fn stream_token(&self, session: &SessionId) -> String {
-        // There is a first one; without it this would sign with a key that nothing accepts.
-        let Some(token) = self.0.first() else { return String::new() };
-        URL_SAFE_NO_PAD.encode(hmac::sign(&token.streams, session.as_str().as_bytes()))
-    }
-
-    /// Whether this opens the streams of the session: also where another of the tokens, which is on its way out, signed it.
-    #[must_use]
-    pub fn accept_stream(&self, sent: &str, session: &SessionId) -> bool {
-        let Ok(signature) = URL_SAFE_NO_PAD.decode(sent) else { return false };
-        let is_of = |token: &Token| hmac::verify(&token.streams, session.as_str().as_bytes(), &signature).is_ok();
-        self.0.iter().any(is_of)
-    }
-
     fn is_like(&self, other: &Self) -> bool {
-        let digests = |tokens: &Self| tokens.0.iter().map(|token| token.digest.as_ref().to_vec()).collect::<Vec<_>>();
+        let digests = |tokens: &Self| tokens.0.iter().map(|token| token.as_ref().to_vec()).collect::<Vec<_>>();
         digests(self) == digests(other)
-    }
-}
-
-impl Token {
-    fn new(token: &str) -> Self {
-        let master = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
-        let key = hmac::sign(&master, STREAM_KEY);
-        Self { digest: digest_of(token), streams: hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()) }
     }
 }
 
@@ -214,10 +177,6 @@ mod tests {
         Tokens::load(&path)
     }
 
-    fn session(id: &str) -> SessionId {
-        SessionId::parse(id).unwrap()
-    }
-
     #[test]
     fn whoever_sends_one_of_the_tokens_may_call() {
         let tokens = tokens(&format!("{NEW}\n\n {OLD} \n")).unwrap();
@@ -237,22 +196,6 @@ mod tests {
         }
         assert!(matches!(Tokens::load(Path::new("/nowhere")), Err(TokensError::Unreadable { .. })));
         assert!(!format!("{:?}", tokens(NEW).unwrap()).contains("0123"));
-    }
-
-    #[test]
-    fn a_stream_token_opens_one_session_after_a_restart_and_while_tokens_are_replaced() {
-        let (before, replaced, after) =
-            (tokens(OLD).unwrap(), tokens(&format!("{NEW}\n{OLD}")).unwrap(), tokens(NEW).unwrap());
-        let token = before.stream_token(&session("abcdefghijkl"));
-        assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{token}");
-        assert!(tokens(OLD).unwrap().accept_stream(&token, &session("abcdefghijkl")));
-        assert!(replaced.accept_stream(&token, &session("abcdefghijkl")));
-        assert!(!after.accept_stream(&token, &session("abcdefghijkl")));
-        assert!(!before.accept_stream(&token, &session("abcdefghijkm")));
-        for other in ["", "x", OLD, &token[1..]] {
-            assert!(!before.accept_stream(other, &session("abcdefghijkl")), "{other}");
-        }
-        assert!(!before.accept(&token));
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub enum Close {
     /// The page is none of those that may. It is said here since a browser does not show the status of an upgrade to
     /// its page, which would try for ever.
     OriginNotAllowed,
+    /// The caller may not.
+    Forbidden,
+    /// Nobody can say now who calls, or what it may. A client comes back after this one.
+    TryAgain,
     /// There is no such session.
     NoSession,
     /// It is over, and there is nothing to replay.
@@ -58,6 +62,8 @@ impl Close {
             Self::Restarting => (CloseCode::Restart, "restarting"),
             Self::Unauthenticated => (CloseCode::Library(4401), "unauthenticated"),
             Self::OriginNotAllowed => (CloseCode::Library(4403), "origin not allowed"),
+            Self::Forbidden => (CloseCode::Library(4403), "forbidden"),
+            Self::TryAgain => (CloseCode::Again, "try again"),
             Self::NoSession => (CloseCode::Library(4404), "not found"),
             Self::Over => (CloseCode::Library(4410), "over"),
         };

@@ -31,6 +31,7 @@ pub async fn answer<B: Body + Unpin>(call: &mut Call<B>, shared: &Shared) -> Res
             inspect: asked.inspect,
             // Clients learn nothing of the operator's image.
             image: None,
+            stream_token: None,
             apps: vec![App { name: create::ONLY_APP.to_owned(), io: Io::Tty, ports: asked.ports.clone() }],
         },
         kind: Kind::App,

@@ -12,6 +12,7 @@ use cofferdam_runtime::http::{Reply, reply};
 use http::{HeaderMap, StatusCode};
 
 use super::Offers;
+use crate::bodies::Token;
 use crate::http::body::Bodies;
 use crate::http::refusal::Refusal;
 use crate::http::service::Shared;
@@ -68,8 +69,11 @@ impl Intake {
 ///
 /// # Errors
 /// When there is no room for it, or too much is begun at once.
-pub async fn begin(shared: &Shared, order: Order) -> Result<Reply, Refusal> {
+pub async fn begin(shared: &Shared, mut order: Order) -> Result<Reply, Refusal> {
     let _turn = shared.intake.turns.take().await?;
+    // Where everybody may read it, nobody needs one.
+    let token = shared.access.asks().then(Token::random).transpose().map_err(|_| Refusal::overloaded())?;
+    order.record.stream_token = token.as_ref().map(Token::digest);
     let created_at = shown(order.record.created_at);
     let id = shared.sessions.create(order).await.map_err(|error| match error {
         NotBegun::Full => Refusal::too_many_sessions(error.to_string()),
@@ -78,7 +82,7 @@ pub async fn begin(shared: &Shared, order: Order) -> Result<Reply, Refusal> {
     let created = Created {
         stream_url: format!("/v1/sessions/{id}/events"),
         created_at,
-        stream_token: shared.access.stream_token(&id),
+        stream_token: token.map(|token| token.secret().to_owned()),
         session_id: id.to_string(),
     };
     // No key of it is anything but a text, so it can always be written.

@@ -1,10 +1,10 @@
 //! A session's terminal: `GET /v1/sessions/{id}/io`.
 
-use cofferdam_model::session::SessionId;
 use cofferdam_runtime::http::Reply;
-use hyper::body::Body;
+use http::StatusCode;
 
 use super::Live;
+use crate::http::access::Act;
 use crate::http::byte_channel::{Terminal, talk};
 use crate::http::call::Call;
 use crate::http::openapi::{Operation, Schemas};
@@ -18,13 +18,9 @@ use crate::metrics::Stream;
 ///
 /// # Errors
 /// When the request asks for no WebSocket.
-pub fn answer<B: Body + Unpin>(
-    call: &Call<B>,
-    find: impl FnOnce(&SessionId) -> Option<Live>,
-    shared: &Shared,
-) -> Result<Reply, Refusal> {
+pub async fn answer<B>(call: &Call<B>, act: Act, shared: &Shared) -> Result<Reply, Refusal> {
     let asked = Asked::by(&call.head)?;
-    Ok(match open(call, find, shared) {
+    Ok(match open(call, act, shared).await {
         Err(why) => asked.refuse(why),
         Ok((terminal, Live { app, io, input, .. })) => {
             let (close, counted) = (shared.close.clone(), shared.metrics.open(Stream::Io));
@@ -36,17 +32,17 @@ pub fn answer<B: Body + Unpin>(
     })
 }
 
-fn open<B: Body + Unpin>(
-    call: &Call<B>,
-    find: impl FnOnce(&SessionId) -> Option<Live>,
-    shared: &Shared,
-) -> Result<(Terminal, Live), Close> {
+async fn open<B>(call: &Call<B>, act: Act, shared: &Shared) -> Result<(Terminal, Live), Close> {
     if !shared.origins.allow_page(&call.head.headers) {
         return Err(Close::OriginNotAllowed);
     }
-    shared.may_read(call).map_err(|_| Close::Unauthenticated)?;
+    shared.may_read(call, act).await.map_err(|refusal| match refusal.status() {
+        StatusCode::UNAUTHORIZED => Close::Unauthenticated,
+        StatusCode::FORBIDDEN => Close::Forbidden,
+        _ => Close::TryAgain,
+    })?;
     let id = call.session().map_err(|_| Close::NoSession)?;
-    let session = find(&id).ok_or(Close::NoSession)?;
+    let session = shared.sessions.find(&id).ok_or(Close::NoSession)?;
     if call.query("app").is_some_and(|app| app != session.app) {
         return Err(Close::NoSession);
     }
@@ -67,7 +63,8 @@ pub fn operation(schemas: &mut Schemas) -> Operation {
              bits, big endian, a byte for the stream (0 terminal, 1 output, 2 errors), and bytes. Numbers rise by one; where the \
              server was restarted they go on from the milliseconds since the session was made, which fits 49 days. The client \
              sends what is typed as binary frames, and `{\"type\":\"resize\",\"cols\":80,\"rows\":24}` as text. Closed with 1000 \
-             at the end, 1012 when the server goes, 4401 without a token, 4403 for a page that may not, 4404 where there is no \
+             at the end, 1012 when the server goes, 4401 without a token, 4403 for a page or a caller that \
+             may not, 1013 when nobody can say whether it may, 4404 where there is no \
              such session or app, 4410 where it is over and nothing is kept",
             None,
         )

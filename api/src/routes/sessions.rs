@@ -43,6 +43,7 @@ pub async fn answer<B: Body + Unpin>(call: &mut Call<B>, shared: &Shared) -> Res
             mode: Mode::Run,
             inspect: asked.inspect,
             image: Some(asked.config.image.clone()),
+            stream_token: None,
             apps: vec![App { name: app.name, io: app.io, ports: app.ports.clone() }],
         },
         kind: Kind::Run { entry, parcel: Parcel { files, memory } },

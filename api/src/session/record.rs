@@ -13,6 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::bodies::TokenDigest;
 use crate::wire::{self, Environment, Io, Mode, Port};
 
 /// The key of the body's token: the fetching program's mount names it.
@@ -43,6 +44,9 @@ pub struct Record {
     /// The image that the client chose; none where the operator did, and clients do not see its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// The digest of what opens its streams; none where it was made while nobody was asked who it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_token: Option<TokenDigest>,
     /// Its programs, at least one.
     pub apps: Vec<App>,
 }

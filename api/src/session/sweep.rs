@@ -89,7 +89,14 @@ mod tests {
     /// Asked for at second 0.
     fn secret(mark: Option<&Mark>, is_owned: bool) -> Value {
         let app = App { name: "app".to_owned(), io: Io::Tty, ports: vec![] };
-        let record = Record { created_at: at(0), mode: Mode::Run, inspect: false, image: None, apps: vec![app] };
+        let record = Record {
+            created_at: at(0),
+            mode: Mode::Run,
+            inspect: false,
+            image: None,
+            stream_token: None,
+            apps: vec![app],
+        };
         let id = SessionId::parse("abc").unwrap();
         let mut secret = record.secret(&id, "n", &Confidential::default());
         if let Some(mark) = mark {

@@ -106,6 +106,11 @@ impl Session {
         Arc::new(Self { id, record, hub, input, known, told, task })
     }
 
+    /// Whether that was given to who made it.
+    pub(super) fn is_opened_by(&self, sent: &str) -> bool {
+        self.record.stream_token.is_some_and(|digest| digest.is_of(sent))
+    }
+
     pub(super) fn see(&self, seen: Seen) {
         self.known.send_modify(|known| known.see(seen));
     }

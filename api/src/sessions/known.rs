@@ -117,7 +117,14 @@ mod tests {
     use crate::wire::{Mode, Status};
 
     fn record() -> Record {
-        Record { created_at: Timestamp::UNIX_EPOCH, mode: Mode::Run, inspect: false, image: None, apps: vec![] }
+        Record {
+            created_at: Timestamp::UNIX_EPOCH,
+            mode: Mode::Run,
+            inspect: false,
+            image: None,
+            stream_token: None,
+            apps: vec![],
+        }
     }
 
     fn seen(pod: Option<Value>, secret: Option<Value>) -> Seen {

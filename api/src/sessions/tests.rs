@@ -22,7 +22,14 @@ fn order_of(contents: &str) -> Order {
     let created_at = Timestamp::now();
     let image = "runtime:1".to_owned();
     Order {
-        record: Record { created_at, mode: Mode::Run, inspect: false, image: Some(image.clone()), apps: vec![app] },
+        record: Record {
+            created_at,
+            mode: Mode::Run,
+            inspect: false,
+            image: Some(image.clone()),
+            stream_token: None,
+            apps: vec![app],
+        },
         kind: Kind::Run {
             entry: "src/a.yaml".to_owned(),
             parcel: Parcel {

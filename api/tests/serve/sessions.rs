@@ -223,6 +223,16 @@ async fn who_begins_a_session_may_give_its_streams_to_a_browser_and_nothing_else
     let answer = program.get(&format!("/v1/sessions/{id}?access_token={token}"), "").await;
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     assert!(program.get(&format!("/v1/sessions/{id}"), &bearer).await.starts_with("HTTP/1.1 200 "));
+
+    for object in [format!("pods/run-{id}"), format!("secrets/s-{id}")] {
+        let object = program.cluster.object(&object).unwrap().to_string();
+        assert!(!object.contains(token), "{object}");
+    }
+    std::fs::write(&path, "another-0123456789-0123456789").unwrap();
+    let another = Program::start_in(program.kill().await, &[&format!("--token-file={}", path.display())]).await;
+    read_until(&another, &format!("/v1/sessions/{id}/events?access_token={token}"), "\"starting\"").await;
+    let answer = another.get(&format!("/v1/sessions/{id}/events?access_token={}", &token[1..]), "").await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
 }
 
 #[tokio::test]

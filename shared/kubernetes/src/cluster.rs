@@ -130,6 +130,16 @@ impl Cluster {
         self.request(request).await.map(|IgnoredAny| ())
     }
 
+    /// Asks the API server for its judgement, such as a `TokenReview`: of what is sent nothing is kept, and the answer has a
+    /// status. What is sent may be secret, so a failure says its code and reason alone.
+    ///
+    /// # Errors
+    /// When the API server gives none.
+    pub async fn review(&self, resource: &Resource, review: &Value) -> Result<Value, Failed> {
+        let request = Request::new(resource.path(None)).create(&PostParams::default(), review.to_string().into_bytes());
+        self.request(request).await.map_err(Failed::without_message)
+    }
+
     /// Makes of an object what it says, whoever else wrote it (Kubernetes: server-side apply).
     ///
     /// # Errors

@@ -7,7 +7,26 @@ use std::path::Path;
 /// A right: API group (empty for the core), resource with its subresource, verb.
 pub type Right = (String, String, String);
 
-/// A row of the table of the agents' rights.
+/// A program that has rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// The agents.
+    Agents,
+    /// The API.
+    Api,
+}
+
+impl Program {
+    /// The heading of its table.
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Agents => "The agents",
+            Self::Api => "The API",
+        }
+    }
+}
+
+/// A row of the table of a program's rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The rights it gives.
@@ -18,25 +37,29 @@ pub struct Row {
     pub why: String,
 }
 
-/// The table of the agents' rights, as the page has it.
+/// The table of a program's rights, as the page has it.
 ///
 /// # Panics
 /// When the page is not in the checkout.
 #[must_use]
-pub fn rows() -> Vec<Row> {
+pub fn rows(program: Program) -> Vec<Row> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/permissions.md");
     #[expect(clippy::expect_used, reason = "a checkout without the page has nothing to compare")]
     let text = fs::read_to_string(page).expect("docs/permissions.md is in the checkout");
-    text.lines().filter_map(row).collect()
+    let sections = text.split("\n## ").filter_map(|section| section.split_once('\n'));
+    sections
+        .filter(|(heading, _)| *heading == program.heading())
+        .flat_map(|(_, text)| text.lines().filter_map(row))
+        .collect()
 }
 
-/// Every right that the agents have somewhere, by the page.
+/// Every right that a program has somewhere, by the page.
 ///
 /// # Panics
 /// When the page is not in the checkout.
 #[must_use]
-pub fn documented() -> BTreeSet<Right> {
-    rows().into_iter().flat_map(|row| row.rights).collect()
+pub fn documented(program: Program) -> BTreeSet<Right> {
+    rows(program).into_iter().flat_map(|row| row.rights).collect()
 }
 
 /// A line of the table; not its head, and not what is beside it.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofferdam_kubernetes::Failed;
 use cofferdam_runtime::http::{self as listener, Limits, Phases, Server, bind};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http1;
@@ -42,7 +43,7 @@ impl Program {
             counted.fetch_add(1, Ordering::Relaxed);
             Box::pin(async move {
                 if token == "?" {
-                    return Err(Unidentified::Unavailable("connection refused".to_owned()));
+                    return Err(Unidentified::Unavailable(Failed::timed_out()));
                 }
                 let mut parts = token.split('/').map(str::to_owned);
                 let mut next = || parts.next().ok_or(Unidentified::Refused);

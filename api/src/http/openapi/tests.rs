@@ -52,6 +52,22 @@ fn every_route_is_there_with_what_it_leaves_open_and_an_id_of_its_own() {
 }
 
 #[test]
+fn a_route_that_is_not_for_everybody_says_how_it_refuses_a_caller() {
+    let document = written();
+    for Entry { method, path, audience, .. } in &ENTRIES {
+        let answers = &document["paths"][path][method.as_str().to_ascii_lowercase()]["responses"];
+        let told: Vec<_> = ["401", "403", "503"].into_iter().filter(|status| !answers[status].is_null()).collect();
+        let expected: &[&str] = match audience {
+            Audience::Public => &["403"],
+            Audience::Callers | Audience::Readers => &["401", "403", "503"],
+            // By codes that a socket is closed with.
+            Audience::Sockets => &[],
+        };
+        assert_eq!(told, expected, "{method} {path}");
+    }
+}
+
+#[test]
 fn every_reference_leads_somewhere_and_nothing_is_described_in_vain() {
     let document = written();
     let mut found = Vec::new();

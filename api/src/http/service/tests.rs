@@ -14,9 +14,11 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
+use super::super::reviewer::Reviewer;
 use super::super::testing::{Client, serve};
 use super::super::tokens::Reloader;
 use super::*;
+use crate::bodies::Token;
 use crate::http::body::Bodies;
 use crate::session::hub::Stream as Output;
 use crate::session::informer::{Seen, Told};
@@ -45,13 +47,23 @@ async fn port(origins: &str) -> (SocketAddr, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, TOKEN).unwrap();
-    let access = Access::Token(Reloader::load(path).unwrap().current());
-    let id = SessionId::parse(ID).unwrap();
-    let stream_token = access.stream_token(&id).unwrap();
+    port_of(Access::Token(Reloader::load(path).unwrap().current()), origins).await
+}
+
+/// The same for those who may call so.
+async fn port_of(access: Access, origins: &str) -> (SocketAddr, String) {
+    let (id, token) = (SessionId::parse(ID).unwrap(), Token::random().unwrap());
     let shared = shared(access, origins);
     // Its pod is on its way.
     let app = App { name: "app".to_owned(), io: Io::Tty, ports: vec![] };
-    let record = Record { created_at: Timestamp::MAX, mode: Mode::Run, inspect: false, image: None, apps: vec![app] };
+    let record = Record {
+        created_at: Timestamp::MAX,
+        mode: Mode::Run,
+        inspect: false,
+        image: None,
+        stream_token: Some(token.digest()),
+        apps: vec![app],
+    };
     let secret = Some(Arc::new(record.secret(&id, "n", &Confidential::default())));
     shared.sessions.told(Told::Session(id.clone(), Seen { pod: None, secret }));
     shared.sessions.find(&id).unwrap().hub.output(Output::Tty, b"hello");
@@ -61,7 +73,7 @@ async fn port(origins: &str) -> (SocketAddr, String) {
         async move { service.answer(request).await }
     })
     .await;
-    (address, stream_token)
+    (address, token.secret().to_owned())
 }
 
 /// What a WebSocket is closed with; 0 where it begins with a frame of ours.
@@ -102,6 +114,75 @@ async fn events_are_for_callers_and_for_who_has_the_sessions_stream_token() {
         if status == "200" {
             assert!(client.chunk().await.starts_with("id: 1\nevent: status\n"));
         }
+    }
+}
+
+/// A reviewer whose cluster knows `reader`, who may read pods, and nobody else; it cannot be asked about `lost`.
+fn reviewed() -> Access {
+    let service = tower::service_fn(|request: Request<kube::client::Body>| async move {
+        let is_token_review = request.uri().path().ends_with("/tokenreviews");
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let spec = serde_json::from_slice::<Value>(&body).unwrap()["spec"].clone();
+        if spec["token"] == "lost" {
+            return Err("connection refused");
+        }
+        let status = if is_token_review {
+            json!({"authenticated": spec["token"] == "reader", "audiences": ["a"], "user": {"username": "reader"}})
+        } else {
+            json!({"allowed": spec["resourceAttributes"]["verb"] == "get"})
+        };
+        let answer = json!({"status": status}).to_string().into_bytes();
+        Ok(http::Response::new(kube::client::Body::from(answer)))
+    });
+    let client = kube::Client::new(service, "n");
+    let cluster = cofferdam_kubernetes::Cluster::new(client, "tests", &Registry::new()).unwrap();
+    let metrics = Metrics::register(&Registry::new()).unwrap();
+    Access::Review(Arc::new(Reviewer::new(cluster, "n".to_owned(), "a".to_owned(), metrics)))
+}
+
+#[tokio::test]
+async fn whom_the_cluster_knows_may_do_here_what_it_may_do_there() {
+    let (address, stream_token) = port_of(reviewed(), "*").await;
+    let (session, events) = (format!("/v1/sessions/{ID}"), format!("/v1/sessions/{ID}/events"));
+    for (method, path, token, status) in [
+        ("GET", session.clone(), "reader", "200"),
+        ("GET", events.clone(), "reader", "200"),
+        ("GET", "/v1/capabilities".to_owned(), "reader", "200"),
+        ("POST", "/v1/sessions".to_owned(), "reader", "403"),
+        ("POST", "/v1/probe".to_owned(), "reader", "403"),
+        ("DELETE", session.clone(), "reader", "403"),
+        ("DELETE", "/v1/sessions/not--an--id".to_owned(), "reader", "403"),
+        ("GET", session.clone(), "guess", "401"),
+        ("GET", session.clone(), "lost", "503"),
+        ("GET", format!("{session}?access_token=reader"), "", "401"),
+        ("GET", format!("{session}?access_token={stream_token}"), "", "401"),
+        ("GET", format!("{events}?access_token=reader"), "", "401"),
+        ("GET", format!("{events}?access_token={stream_token}"), "", "200"),
+        ("GET", format!("/v1/sessions/abcdefghijkm/events?access_token={stream_token}"), "", "401"),
+        ("GET", session.clone(), stream_token.as_str(), "401"),
+        ("DELETE", session.clone(), stream_token.as_str(), "401"),
+        ("GET", "/v1/health".to_owned(), "guess", "200"),
+    ] {
+        let header = if token.is_empty() { String::new() } else { format!("authorization: Bearer {token}\r\n") };
+        let mut client = Client::connect(address).await;
+        client.send(format!("{method} {path} HTTP/1.1\r\nhost: x\r\n{header}\r\n").as_bytes()).await;
+        let head = client.head().await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {path} by {token:?}: {head}");
+        assert_eq!(head.contains("retry-after: 1\r\n"), status == "503", "{head}");
+    }
+    let terminal = format!("{session}/io");
+    for (path, token, code) in [
+        (format!("{terminal}?access_token={stream_token}"), "", 0),
+        // To type into a terminal takes more than to read of a pod.
+        (terminal.clone(), "reader", 4403),
+        (terminal.clone(), "guess", 4401),
+        (terminal.clone(), "lost", 1013),
+        (format!("{terminal}?access_token=reader"), "", 4401),
+    ] {
+        let header = format!("Bearer {token}");
+        let headers = [("authorization", header.as_str())];
+        let headers = if token.is_empty() { &[][..] } else { &headers };
+        assert_eq!(closed_with(address, &path, headers).await, code, "{path} by {token:?}");
     }
 }
 

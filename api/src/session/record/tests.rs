@@ -18,6 +18,7 @@ fn record() -> Record {
         mode: Mode::Run,
         inspect: true,
         image: Some("registry.example.com/node:1".to_owned()),
+        stream_token: Some(TokenDigest::of("5tr34m")),
         apps: vec![App {
             name: "app".to_owned(),
             io: Io::Tty,
@@ -42,7 +43,7 @@ fn d10_values_are_under_keys_that_say_nothing_and_the_token_is_under_its_own() {
     assert_eq!(confidential.names().collect::<Vec<_>>(), ["API_KEY", "a b"]);
     assert_eq!((&secret["immutable"], &secret["type"]), (&Value::Null, &json!("Opaque")));
     let metadata = secret["metadata"].to_string();
-    assert!(["API_KEY", "hunter2", "t0k3n"].iter().all(|word| !metadata.contains(word)), "{metadata}");
+    assert!(["API_KEY", "hunter2", "t0k3n", "5tr34m"].iter().all(|word| !metadata.contains(word)), "{metadata}");
     assert_eq!(Record::read(&json!({ "metadata": secret["metadata"] })), Some(record()));
 }
 

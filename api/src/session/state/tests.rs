@@ -11,6 +11,7 @@ fn record() -> Record {
         mode: Mode::Run,
         inspect: false,
         image: None,
+        stream_token: None,
         apps: vec![App { name: "app".to_owned(), io: Io::Tty, ports: vec![] }],
     }
 }

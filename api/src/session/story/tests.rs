@@ -24,6 +24,7 @@ impl Told {
             mode: Mode::Run,
             inspect: false,
             image: None,
+            stream_token: None,
             apps: vec![App { name: "web".to_owned(), io: Io::Tty, ports: vec![] }],
         };
         let now = Instant::now();

@@ -159,6 +159,12 @@ impl Failed {
         Self { class, detail: format!("{code} {reason}: {message}") }
     }
 
+    /// The same without the API server's words, which may repeat what it was asked.
+    pub(super) fn without_message(self) -> Self {
+        let detail = self.detail.split_once(": ").map_or(self.detail.as_str(), |(what, _)| what).to_owned();
+        Self { detail, ..self }
+    }
+
     /// Which admission webhook refused, and with what words; none where none did, or said nothing.
     ///
     /// They may hold what the request held. Whose webhook it is, and so whether they may be shown, the reader knows.

@@ -14,6 +14,10 @@ use super::*;
 type Asked = Arc<Mutex<Vec<(String, String, Value)>>>;
 
 fn server(answer: &'static str) -> (Cluster, Asked) {
+    server_of(200, answer)
+}
+
+fn server_of(status: u16, answer: &'static str) -> (Cluster, Asked) {
     let asked = Asked::default();
     let its_asked = Arc::clone(&asked);
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -25,7 +29,8 @@ fn server(answer: &'static str) -> (Cluster, Asked) {
             let line = format!("{} {}", parts.method, parts.uri.path());
             let body = serde_json::from_slice(&body).unwrap_or_default();
             asked.lock().unwrap().push((line, accept.unwrap_or_default(), body));
-            Ok::<_, Infallible>(Response::new(Body::from(answer.as_bytes().to_vec())))
+            let answer = Response::builder().status(status).body(Body::from(answer.as_bytes().to_vec()));
+            Ok::<_, Infallible>(answer.unwrap())
         }
     });
     (Cluster::new(Client::new(service, "n"), "tests", &Registry::new()).unwrap(), asked)
@@ -59,4 +64,22 @@ async fn the_end_of_a_pod_has_its_time() {
     cluster.delete_pod("n", "p", 2).await.unwrap();
     let (line, _, options) = asked.lock().unwrap().remove(0);
     assert_eq!((line.as_str(), &options["gracePeriodSeconds"]), ("DELETE /api/v1/namespaces/n/pods/p", &json!(2)));
+}
+
+#[tokio::test]
+async fn what_is_reviewed_has_no_namespace_and_a_failure_repeats_none_of_it() {
+    let reviews = Resource::of("tokenreviews", "authentication.k8s.io/v1");
+    let review = json!({"spec": {"token": "hunter2"}});
+    let (cluster, asked) = server(r#"{"status": {"authenticated": true}}"#);
+    assert_eq!(cluster.review(&reviews, &review).await.unwrap()["status"]["authenticated"], true);
+    let (line, _, sent) = asked.lock().unwrap().remove(0);
+    assert_eq!((line.as_str(), sent), ("POST /apis/authentication.k8s.io/v1/tokenreviews", review.clone()));
+
+    let (cluster, _) = server_of(
+        403,
+        r#"{"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
+            "message": "admission webhook \"w\" denied the request: hunter2"}"#,
+    );
+    let failed = cluster.review(&reviews, &review).await.unwrap_err();
+    assert_eq!((failed.class, failed.detail.as_str()), (Class::Admission, "403 Forbidden"));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::ensure;
 use cofferdam_e2e::images::FIXTURE;
 use cofferdam_e2e::namespace::{PATIENCE, TestNamespace};
-use cofferdam_e2e::permissions::{Right, documented};
+use cofferdam_e2e::permissions::{Program, Right, documented};
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
 
@@ -54,7 +54,7 @@ pub(crate) fn what_is_asked_for_is_documented(stage: &Stage) -> BTreeSet<Right> 
     // An API server that begins serves before it knows the roles; what was refused then was granted later.
     let never: Vec<&Right> = refused.difference(&asked).collect();
     assert!(never.is_empty(), "asked for, and never granted: {never:?}");
-    let documented = documented();
+    let documented = documented(Program::Agents);
     let beyond: Vec<&Right> = asked.difference(&documented).collect();
     assert!(beyond.is_empty(), "asked for, and not documented: {beyond:?}");
     asked
@@ -64,7 +64,7 @@ pub(crate) fn what_is_asked_for_is_documented(stage: &Stage) -> BTreeSet<Right> 
 pub(crate) fn what_is_asked_for_is_documented_and_the_other_way_round(stage: &Stage, namespace: &TestNamespace) {
     finished_sessions_are_deleted(namespace);
     let asked = what_is_asked_for_is_documented(stage);
-    let documented = documented();
+    let documented = documented(Program::Agents);
     let unseen: Vec<&Right> = documented.difference(&asked).filter(|right| why_unseen(right).is_none()).collect();
     assert!(unseen.is_empty(), "documented, and asked for by nobody: {unseen:?}");
 }

@@ -11,16 +11,20 @@ use crate::objects::{Labels, Objects, items, labels_of, selects, text, title, wa
 /// Says what does not hold together: names that lead nowhere, selectors that select nothing, ports that nobody has.
 pub(crate) fn loose_ends(objects: &Objects) -> Vec<String> {
     let mut loose = Loose::default();
-    let namespace = text(&objects.only("Service")["metadata"]["namespace"]);
+    let namespace = text(&objects.of_program("Service", "webhook")["metadata"]["namespace"]);
     for object in &objects.0 {
         let at = &object["metadata"]["namespace"];
-        loose.ask(at.is_null() || at == namespace, || format!("{} is in namespace {at}", title(object)));
+        // What the API may do there.
+        let is_of_sessions = ["Role", "RoleBinding"].map(Value::from).contains(&object["kind"])
+            && object["metadata"]["labels"]["app.kubernetes.io/component"] == "api";
+        let its = if is_of_sessions { "cofferdam-sessions" } else { namespace };
+        loose.ask(at.is_null() || at == its, || format!("{} is in namespace {at}", title(object)));
     }
     loose.ask(objects.named("Namespace", namespace).is_some(), || format!("no Namespace {namespace}"));
     for workload in objects.workloads() {
         of_workload(objects, workload, &mut loose);
     }
-    of_service(objects, &mut loose);
+    of_services(objects, &mut loose);
     of_network_policies(objects, &mut loose);
     of_webhooks(objects, namespace, &mut loose);
     of_admission_policies(objects, namespace, &mut loose);
@@ -70,7 +74,8 @@ fn of_workload(objects: &Objects, workload: &Value, loose: &mut Loose) {
         if !volume["secret"].is_null() && objects.kind("Certificate").next().is_some() {
             let secret = &volume["secret"]["secretName"];
             let issued = objects.kind("Certificate").any(|certificate| certificate["spec"]["secretName"] == *secret);
-            loose.ask(issued, || format!("{own}: Certificate for volume {name}"));
+            // The tokens of callers are the operator's.
+            loose.ask(issued || secret == "cofferdam-api-tokens", || format!("{own}: Certificate for volume {name}"));
         }
         let mount = items(&container["volumeMounts"]).iter().find(|mount| mount["name"] == name);
         loose.ask(mount.is_some(), || format!("{own}: mount of volume {name}"));
@@ -97,11 +102,25 @@ fn of_workload(objects: &Objects, workload: &Value, loose: &mut Loose) {
     }
 }
 
-/// The webhook's, and what else is about its replicas.
-fn of_service(objects: &Objects, loose: &mut Loose) {
-    let labels = pod_labels(objects.only("Deployment"));
-    let selector = json!({"matchLabels": objects.only("Service")["spec"]["selector"]});
-    loose.ask(selects(&selector, &labels), || "Service selects no pod".into());
+/// Each leads to one of our programs, under the name that it is told to others by; and what else is about the webhook's replicas.
+fn of_services(objects: &Objects, loose: &mut Loose) {
+    for service in objects.kind("Service") {
+        let selector = json!({"matchLabels": service["spec"]["selector"]});
+        let chosen: Vec<_> = objects.workloads().filter(|workload| selects(&selector, &pod_labels(workload))).collect();
+        let [workload] = chosen.as_slice() else {
+            loose.ask(false, || format!("{} leads to no program", title(service)));
+            continue;
+        };
+        for open in items(&service["spec"]["ports"]) {
+            let there = port(workload, &open["targetPort"]).is_some();
+            loose.ask(there, || format!("{}: port {}", title(service), open["port"]));
+        }
+        let host = format!("{}.{}.svc", text(&service["metadata"]["name"]), text(&service["metadata"]["namespace"]));
+        let told = items(&workload["spec"]["template"]["spec"]["containers"][0]["env"]);
+        let told = told.iter().find(|variable| variable["name"] == "SERVICE_HOST");
+        loose.ask(told.is_none_or(|told| told["value"] == host), || format!("{} is told otherwise", title(service)));
+    }
+    let labels = pod_labels(objects.of_program("Deployment", "webhook"));
     let budget = objects.only("PodDisruptionBudget");
     loose.ask(selects(&budget["spec"]["selector"], &labels), || "PodDisruptionBudget selects no pod".into());
 }
@@ -127,7 +146,7 @@ fn of_network_policies(objects: &Objects, loose: &mut Loose) {
 }
 
 fn of_webhooks(objects: &Objects, namespace: &str, loose: &mut Loose) {
-    let (service, deployment) = (objects.only("Service"), objects.only("Deployment"));
+    let (service, deployment) = (objects.of_program("Service", "webhook"), objects.of_program("Deployment", "webhook"));
     for webhook in objects.webhooks() {
         let target = &webhook["clientConfig"]["service"];
         let name = text(&webhook["name"]);
@@ -187,7 +206,15 @@ fn of_rights(objects: &Objects, namespace: &str, loose: &mut Loose) {
 
 #[test]
 fn everything_that_is_named_is_there() {
-    for directory in ["base", "overlays/cert-manager", "overlays/mutating-admission-policy", "examples/renamed"] {
+    for directory in [
+        "base",
+        "overlays/api",
+        "overlays/api-compatibility",
+        "overlays/api-review",
+        "overlays/cert-manager",
+        "overlays/mutating-admission-policy",
+        "examples/renamed",
+    ] {
         let objects = Objects::of(directory);
         assert_eq!(loose_ends(&objects), Vec::<String>::new(), "{directory}");
         let names: BTreeSet<_> = objects.0.iter().map(title).collect();
@@ -238,6 +265,8 @@ fn every_object_says_what_it_is_part_of() {
     for directory in [
         "base",
         "sessions",
+        "overlays/api-compatibility",
+        "overlays/api-review",
         "overlays/cert-manager",
         "overlays/mutating-admission-policy",
         "overlays/namespaced",
@@ -261,7 +290,15 @@ fn every_object_says_what_it_is_part_of() {
 /// entries of lists without a merge key that lack what the API server fills in.
 #[test]
 fn a_second_apply_has_nothing_to_change() {
-    for directory in ["overlays/cert-manager", "overlays/namespaced", "examples/renamed", "examples/complete"] {
+    for directory in [
+        "overlays/api",
+        "overlays/api-compatibility",
+        "overlays/api-review",
+        "overlays/cert-manager",
+        "overlays/namespaced",
+        "examples/renamed",
+        "examples/complete",
+    ] {
         for object in Objects::of(directory).0 {
             walk(&object, "", &mut |path, value| {
                 let nothing = value.is_null() || *value == json!([]);

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::agreement::loose_ends;
-use crate::objects::{Objects, items, overlay, text};
+use crate::objects::{Objects, items, overlay, overlay_with, text};
 
 const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// Says where the certificate chain does not reach the API server's call: names, injected CA, issuer.
 fn broken_trust(objects: &Objects) -> Vec<String> {
-    let service = &objects.only("Service")["metadata"];
+    let service = &objects.of_program("Service", "webhook")["metadata"];
     let (name, namespace) = (text(&service["name"]), text(&service["namespace"]));
     let mut broken = Vec::new();
     let mut ask = |holds: bool, what: &str| {
@@ -24,7 +24,8 @@ fn broken_trust(objects: &Objects) -> Vec<String> {
     };
     let called = json!([format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")]);
     ask(leaf["spec"]["dnsNames"] == called, "dnsNames");
-    let demanded = items(&objects.only("Deployment")["spec"]["template"]["spec"]["containers"][0]["env"]);
+    let demanded =
+        items(&objects.of_program("Deployment", "webhook")["spec"]["template"]["spec"]["containers"][0]["env"]);
     let demanded = demanded.iter().find(|variable| variable["name"] == "COFFERDAM_WEBHOOK_TLS_SERVER_NAME");
     ask(demanded.is_some_and(|variable| variable["value"] == called[0]), "name that the program demands");
     let injected = format!("{namespace}/{}", text(&authority["metadata"]["name"]));
@@ -61,8 +62,9 @@ fn b97_names_stay_in_step_however_an_overlay_renames() {
         ("renamed-prefix", "namePrefix: acme-\n", "acme-cofferdam-webhook", "cofferdam-system"),
         ("renamed-suffix", "nameSuffix: -two\n", "cofferdam-webhook-two", "cofferdam-system"),
     ] {
-        let objects = Objects::render(&overlay(directory, &format!("{settings}transformers: [NAMES]\n")));
-        let metadata = &objects.only("Service")["metadata"];
+        let settings = format!("{settings}transformers: [NAMES]\n");
+        let objects = Objects::render(&overlay_with(directory, &settings, &["cert-manager", "api"]));
+        let metadata = &objects.of_program("Service", "webhook")["metadata"];
         assert_eq!((text(&metadata["name"]), text(&metadata["namespace"])), (service, namespace), "{directory}");
         assert_eq!(loose_ends(&objects), Vec::<String>::new(), "{directory}");
         assert_eq!(broken_trust(&objects), Vec::<String>::new(), "{directory}");
@@ -75,6 +77,16 @@ fn a_renamed_overlay_that_forgets_its_names_is_seen() {
     let mut expected = vec!["dnsNames", "name that the program demands", "inject-ca-from", "inject-ca-from"];
     expected.extend(objects.webhooks().map(|_| "own namespace is not left out"));
     assert_eq!(broken_trust(&objects), expected);
+}
+
+#[test]
+fn a_renamed_api_that_forgets_its_names_is_seen() {
+    let settings = "namespace: guard\nnamePrefix: acme-\n";
+    let objects = Objects::render(&overlay_with("renamed-api-forgotten", settings, &["cert-manager", "api"]));
+    let loose = loose_ends(&objects);
+    for end in ["Service acme-cofferdam-api is told otherwise", "Role acme-cofferdam-api is in namespace \"guard\""] {
+        assert!(loose.iter().any(|found| found == end), "{end}: {loose:#?}");
+    }
 }
 
 #[test]

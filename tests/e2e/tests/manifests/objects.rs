@@ -73,6 +73,14 @@ impl Objects {
         found[0]
     }
 
+    /// The only object of its kind that is of that program.
+    pub(crate) fn of_program(&self, kind: &str, component: &str) -> &Value {
+        let is_its = |object: &&Value| object["metadata"]["labels"]["app.kubernetes.io/component"] == component;
+        let found: Vec<_> = self.kind(kind).filter(is_its).collect();
+        assert_eq!(found.len(), 1, "objects of kind {kind} of {component}");
+        found[0]
+    }
+
     pub(crate) fn mutating(&self) -> &[Value] {
         items(&self.only("MutatingWebhookConfiguration")["webhooks"])
     }

@@ -1,8 +1,8 @@
-//! What `docs/permissions.md` says that agents may do is what their roles allow, no more and no less.
+//! What `docs/permissions.md` says that our programs may do is what their roles allow, no more and no less.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cofferdam_e2e::permissions::{Right, documented, rows};
+use cofferdam_e2e::permissions::{Program, Right, documented, rows};
 use cofferdam_model::keys;
 use serde_json::{Value, json};
 
@@ -23,23 +23,50 @@ pub(crate) fn granted(role: &Value) -> Vec<Right> {
     rights
 }
 
+/// A program, its component, and where it has rights.
+const PROGRAMS: [(Program, &str, [(&str, &str); 2]); 2] = [
+    (Program::Agents, "agent", [("ClusterRole", "everywhere"), ("Role", "cofferdam-system")]),
+    (Program::Api, "api", [("ClusterRole", "everywhere"), ("Role", "cofferdam-sessions")]),
+];
+
 #[test]
 fn the_page_says_what_the_roles_allow() {
-    let objects = Objects::of("base");
-    for (kind, place) in [("ClusterRole", "everywhere"), ("Role", "cofferdam-system")] {
-        let granted = granted(objects.only(kind));
-        let said: Vec<_> = rows().into_iter().filter(|row| row.place == place).flat_map(|row| row.rights).collect();
-        let set = |rights: &[Right]| rights.iter().cloned().collect::<BTreeSet<_>>();
-        assert_eq!(set(&said), set(&granted), "{kind}");
-        assert_eq!((said.len(), granted.len()), (set(&said).len(), set(&granted).len()), "{kind}: one is there twice");
+    // Of all overlays the one by which the API asks for most.
+    let objects = Objects::of("overlays/api-review");
+    for (program, component, places) in PROGRAMS {
+        for (kind, place) in places {
+            let granted = granted(objects.of_program(kind, component));
+            let said = rows(program).into_iter().filter(|row| row.place == place).flat_map(|row| row.rights);
+            let (said, set) =
+                (said.collect::<Vec<_>>(), |rights: &[Right]| rights.iter().cloned().collect::<BTreeSet<_>>());
+            assert_eq!(set(&said), set(&granted), "{kind} of {program:?}");
+            let counts = (set(&said).len(), set(&granted).len());
+            assert_eq!((said.len(), granted.len()), counts, "{kind} of {program:?}: one is there twice");
+        }
     }
-    assert!(documented().contains(&(String::new(), "pods/status".to_owned(), "patch".to_owned())));
+    assert!(documented(Program::Agents).contains(&(String::new(), "pods/status".to_owned(), "patch".to_owned())));
+    assert!(documented(Program::Api).contains(&(String::new(), "pods".to_owned(), "create".to_owned())));
+}
+
+#[test]
+fn only_an_api_that_asks_what_callers_may_do_may_ask_it() {
+    let reviews = |overlay: &str| {
+        let granted = granted(Objects::of(overlay).of_program("ClusterRole", "api"));
+        granted.into_iter().map(|(_, resource, _)| resource).collect::<Vec<_>>()
+    };
+    for overlay in ["overlays/api", "overlays/api-compatibility"] {
+        assert_eq!(reviews(overlay), ["tokenreviews"], "{overlay}");
+    }
+    assert_eq!(reviews("overlays/api-review"), ["tokenreviews", "subjectaccessreviews"]);
 }
 
 #[test]
 fn every_right_has_its_reason_and_a_place() {
-    for row in rows() {
-        assert!(!row.why.is_empty() && ["everywhere", "cofferdam-system"].contains(&row.place.as_str()), "{row:?}");
+    for (program, _, places) in PROGRAMS {
+        for row in rows(program) {
+            let is_known = places.iter().any(|(_, place)| row.place == *place);
+            assert!(!row.why.is_empty() && is_known, "{row:?}");
+        }
     }
 }
 
