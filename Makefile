@@ -11,11 +11,22 @@ RUNS :=
 SEED :=
 TARGET :=
 
-.PHONY: demo image test lint unit fuzz e2e e2e-newest e2e-oldest bench-webhook bench-agent down
+.DEFAULT_GOAL := help
+.PHONY: help demo image test lint unit fuzz e2e e2e-newest e2e-oldest bench-webhook bench-agent down
+
+help:
+	@echo 'make demo    a real Kubernetes on this machine, Cofferdam on it, sessions that open in a browser; make down ends it'
+	@echo '             CLUSTER=current IMAGE=...: on the cluster of kubectl, which is asked first; POD_IMAGE=...: what its pods run'
+	@echo 'make test    lint, unit, fuzz and e2e: all that there is'
+	@echo 'make image   the image alone'
+	@echo 'CONTRIBUTING.md has the rest.'
 
 demo:
 ifneq ($(CLUSTER),$(filter current,$(CLUSTER)))
 	$(error CLUSTER can only be `current`: the cluster of the current kubectl context)
+endif
+ifeq ($(CLUSTER)$(IMAGE),current)
+	$(error give IMAGE=..., the image where your cluster can pull it: `make image` makes it)
 endif
 	@$(CARGO) build --package cofferdam-cluster --package cofferdam-e2e --bins
 	@$(CARGO) run --quiet --package cofferdam-e2e --bin cofferdam-demo --  $(if $(filter current,$(CLUSTER)),--current) $(if $(IMAGE),--image $(IMAGE)) \

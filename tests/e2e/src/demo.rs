@@ -17,6 +17,7 @@ use crate::kubectl::Kubectl;
 use crate::{images, interrupt};
 
 mod address;
+mod api;
 mod counted;
 mod hardening;
 mod say;
@@ -80,17 +81,19 @@ fn on_own(name: &str) -> Result<()> {
     let start = Instant::now();
     let door = address::door(&cluster, &kubectl)?;
     let policy = address::policy(door.port());
-    install::install(&kubectl, &install::render_with_policy(&kubectl, "cert-manager", install::IMAGE, &policy)?)?;
-    step("Cofferdam: kubectl apply -k, manifests/overlays/cert-manager with a policy of the demo's", start);
+    let (token, more) = api::settings()?;
+    install::install(&kubectl, &install::render_with(&kubectl, "api", install::IMAGE, &policy, &more)?)?;
+    step("Cofferdam: kubectl apply -k, manifests/overlays/api with a policy and a token of the demo's", start);
     hardening::show(&kubectl, images::SHELL)?;
     let url = address::show(&kubectl, door, &policy)?;
+    let api = api::show(&cluster, &kubectl, token)?;
     counted::show(&cluster)?;
-    go_on(name, &url);
+    go_on(name, &url, &api);
     Ok(())
 }
 
 /// What a person can do now.
-fn go_on(name: &str, url: &str) {
+fn go_on(name: &str, url: &str, api: &api::Door) {
     heading("Go on by hand");
     let here = std::env::current_dir().unwrap_or_default();
     let program = format!("{}/target/debug/cofferdam-cluster --name {name}", here.display());
@@ -105,6 +108,10 @@ fn go_on(name: &str, url: &str) {
         ),
         ("k describe pod mine".to_owned(), "where it is, its conditions and events"),
         ("k label namespace default cofferdam.dev/sessions=enforced".to_owned(), "sessions in another namespace"),
+        (
+            format!("curl --header 'Authorization: Bearer {}' {}/v1/capabilities", api.token, api.url),
+            "the API; docs/api.md goes on from here",
+        ),
         (format!("k get --raw '{}'", prometheus::query_path("cofferdam_agent_sessions")), "what Prometheus knows"),
         (format!("{program} status"), "the programs of the cluster"),
         ("make down".to_owned(), "ends it all and leaves nothing"),

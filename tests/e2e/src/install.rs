@@ -71,12 +71,20 @@ fn with_image(manifests: String, image: &str) -> String {
 /// # Errors
 /// When the policy does not load, or in kubectl's words.
 pub fn render_with_policy(kubectl: &Kubectl, overlay: &str, image: &str, policy: &str) -> Result<String> {
+    render_with(kubectl, overlay, image, policy, "")
+}
+
+/// The same, with more of a kustomization: its `patches` go on first.
+///
+/// # Errors
+/// When the policy does not load, or in kubectl's words.
+pub fn render_with(kubectl: &Kubectl, overlay: &str, image: &str, policy: &str, more: &str) -> Result<String> {
     let folder = tempfile::Builder::new().prefix("overlay-").tempdir_in(env!("CARGO_MANIFEST_DIR"))?;
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
     write("policy.yaml", policy)?;
     let params = params_config_map(&Policy::parse("policy.yaml", policy)?, "cofferdam-policy-params", SYSTEM);
     write("policy-params.yaml", &params)?;
-    write("kustomization.yaml", &KUSTOMIZATION.replace("OVERLAY", overlay))?;
+    write("kustomization.yaml", &format!("{}{more}", KUSTOMIZATION.replace("OVERLAY", overlay)))?;
     Ok(with_image(kubectl.run([Path::new("kustomize"), folder.path()])?, image))
 }
 

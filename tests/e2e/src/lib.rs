@@ -11,6 +11,7 @@ pub mod interrupt;
 pub mod kubectl;
 pub mod monitoring;
 pub mod namespace;
+pub mod openapi;
 pub mod permissions;
 pub mod port_forward;
 pub mod proof;

@@ -54,6 +54,10 @@ pub const OF_THE_WEBHOOK: &[&str] = &[
     "requests_total",
 ];
 
+/// What the API counts and somebody is asked to watch, without `cofferdam_api_`.
+pub const OF_THE_API: &[&str] =
+    &["policy_last_reload_successful", "requests_total", "watch_last_event_timestamp_seconds"];
+
 /// What every program of ours counts about its listeners, without the program's prefix.
 pub const OF_LISTENERS: &[&str] = &[
     "accept_errors_total",

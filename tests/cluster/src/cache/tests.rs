@@ -87,7 +87,7 @@ fn a_failed_maker_leaves_nothing_and_the_next_one_succeeds() {
         Err(CacheError::NoRoot)
     });
     assert!(matches!(failed, Err(CacheError::NoRoot)));
-    assert!(!root.path().join("kind/.key.partial").exists());
+    assert!(!partial_path(&root.path().join("kind"), "key").exists());
     let entry = entry_in(root.path(), "kind", "key", put("made")).unwrap();
     assert!(!entry.join("half").exists());
 }
@@ -120,10 +120,12 @@ fn what_a_dead_maker_left_goes_and_what_a_living_one_is_making_stays() {
     for key in ["key", "dead", "living"] {
         fs::create_dir_all(partial_path(&shelf, key).join("half")).unwrap();
     }
+    let of_another = shelf.join(".key.1.partial");
+    fs::create_dir_all(&of_another).unwrap();
     let living = lock(&shelf, "living").unwrap();
     let entry = entry_in(root.path(), "kind", "key", put("made")).unwrap();
     assert!(!entry.join("half").exists());
-    assert!(!partial_path(&shelf, "dead").exists());
+    assert!(!partial_path(&shelf, "dead").exists() && !of_another.exists());
     assert!(partial_path(&shelf, "living").exists());
     drop(living);
 }

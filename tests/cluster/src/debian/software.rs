@@ -83,9 +83,10 @@ pub fn java_image(reference: &str) -> Result<PathBuf, DebianError> {
     )
 }
 
-/// A shell and the usual small programs; runs `sh`.
+/// A shell and the usual small programs, among them `busybox`, which serves files by HTTP; runs `sh`.
 pub fn shell_image(reference: &str) -> Result<PathBuf, DebianError> {
-    debian_image(reference, &Recipe { packages: vec!["dash", "coreutils"], config: runs(&["sh"]), ..Recipe::default() })
+    let packages = vec!["dash", "coreutils", "busybox"];
+    debian_image(reference, &Recipe { packages, config: runs(&["sh"]), ..Recipe::default() })
 }
 
 /// Prometheus, with a shell, curl and jq, to tell it where pods are; runs `prometheus`, whose arguments a pod gives.

@@ -39,7 +39,7 @@ pub(super) fn door(cluster: &Cluster, kubectl: &Kubectl) -> Result<Door> {
 pub(super) fn policy(port: u16) -> String {
     format!(
         "profiles:
-  default: {{}}
+  default: {{command: [sh, $(ENTRY)]}}
   app: {{lifetime: {{deadlineSeconds: 21600}}}}
   workspace: {{pod: {{containers: 8, sum: 8}}}}
 routing:

@@ -28,7 +28,7 @@ const LAST: &str = "sum(cofferdam_agent_addresses{state=\"reachable\"}) > 0";
 
 /// Asks Prometheus for what the demo has shown.
 pub(super) fn show(cluster: &Cluster) -> Result<()> {
-    heading("6. What Prometheus counted meanwhile");
+    heading("7. What Prometheus counted meanwhile");
     println!("  {DIM}no series is named for a session: they do not grow with the number of sessions{DIM:#}");
     until("a reachable address in Prometheus", PATIENCE, || {
         ensure!(!ask(cluster, LAST)?.is_empty(), "there is none");

@@ -2,6 +2,8 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod client;
+mod docs;
 mod installed;
 mod isolation;
+mod openapi;
 mod sessions;

@@ -26,6 +26,9 @@ fn it_ends_with_an_address_that_opens_on_this_machine() {
     {
         assert!(text.contains(part), "{part} is not in {text}");
     }
+    for part in ["Hello from main.sh", "A page out of a bundle", r#""kind":"stopped""#] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
     let (_, url) = text.split_once("Open it in a browser on this machine: http://").unwrap();
     let host = url.split('/').next().unwrap();
     let (_, port) = host.split_once(".localhost:").unwrap();

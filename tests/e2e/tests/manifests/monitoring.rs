@@ -7,7 +7,7 @@ use std::path::Path;
 
 use cofferdam_cluster::addon::prometheus::promtool;
 use cofferdam_e2e::monitoring::{
-    OF_AGENTS, OF_THE_WEBHOOK, alert_rules, component, family, metrics, panel_queries, rules_file,
+    OF_AGENTS, OF_THE_API, OF_THE_WEBHOOK, alert_rules, component, family, metrics, panel_queries, rules_file,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +15,9 @@ use crate::objects::{Objects, labels_of, overlay_with, selects, text};
 
 fn known() -> BTreeSet<String> {
     let of_agents = OF_AGENTS.iter().map(|name| format!("cofferdam_agent_{name}"));
-    of_agents.chain(OF_THE_WEBHOOK.iter().map(|name| format!("cofferdam_webhook_{name}"))).collect()
+    let of_the_api = OF_THE_API.iter().map(|name| format!("cofferdam_api_{name}"));
+    let of_the_webhook = OF_THE_WEBHOOK.iter().map(|name| format!("cofferdam_webhook_{name}"));
+    of_agents.chain(of_the_api).chain(of_the_webhook).collect()
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn every_alert_is_tried() {
 
 /// The base with the component.
 fn monitored(name: &str, settings: &str) -> Objects {
-    Objects::render(&overlay_with(name, settings, &["cert-manager", "monitoring"]))
+    Objects::render(&overlay_with(name, settings, &["cert-manager", "api", "monitoring"]))
 }
 
 #[test]
@@ -85,7 +87,7 @@ fn every_program_is_scraped_at_the_port_that_it_has() {
             let ports = template["spec"]["containers"][0]["ports"].as_array().expect("it has ports");
             assert!(ports.iter().any(|declared| declared["name"] == *port), "{workload}");
         }
-        let namespace = &objects.only("Service")["metadata"]["namespace"];
+        let namespace = &objects.only("DaemonSet")["metadata"]["namespace"];
         for kind in ["PodMonitor", "PrometheusRule"] {
             assert_eq!(objects.only(kind)["metadata"]["namespace"], *namespace);
         }
