@@ -198,7 +198,7 @@ reasons! {
 
     /// Nothing listens on the port at the pod's address.
     Refused: "Refused" False [PortsReachable]
-    "Whether the program listens on that port, and on all addresses: one that listens on 127.0.0.1 cannot be reached from outside its pod."
+    "Whether the program listens on that port, and on all addresses: one that listens on 127.0.0.1 cannot be reached from outside its pod. Some network plugins answer in the pod's place what a policy denies: network policies of the namespace have to let agents reach all ports of sessions."
 
     /// The pod's node is not ready. The session is out of service until the node is back.
     NodeLost: "NodeLost" Unknown [PortsReachable RouteProgrammed RouteReachable]

@@ -165,7 +165,8 @@ fn listening(facts: &Facts<'_>, port: u16) -> Cause {
         Some(Ok(())) => Cause::new(Reason::AllReachable, "Connections are taken."),
         Some(Err(Closed::Refused)) => Cause::new(
             Reason::Refused,
-            "Nothing listens there at the pod's address; who listens on 127.0.0.1 cannot be reached from outside.",
+            "Nothing listens there at the pod's address, or a network policy answers in its place; who listens on 127.0.0.1 \
+             cannot be reached from outside.",
         ),
         Some(Err(Closed::TimedOut)) => {
             Cause::new(Reason::TimedOut, "Nobody answers: a network policy drops what agents send, or the pod hangs.")

@@ -137,7 +137,8 @@ fn a_condition_is_the_worst_of_all_ports_and_names_them() {
     assert_eq!(
         message(&report, ConditionType::PortsReachable),
         "3002: Nobody answers: a network policy drops what agents send, or the pod hangs. 3001, 3003: Nothing listens \
-         there at the pod's address; who listens on 127.0.0.1 cannot be reached from outside."
+         there at the pod's address, or a network policy answers in its place; who listens on 127.0.0.1 cannot be reached from \
+         outside."
     );
     assert_eq!(message(&report, ConditionType::RouteProgrammed), "3002: NotAllowedByListeners: no.");
     let port = &annotation(&report)["ports"][2];

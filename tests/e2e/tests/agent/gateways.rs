@@ -10,6 +10,7 @@ use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
 use crate::history::History;
+use crate::permissions::what_is_asked_for_is_documented;
 use crate::session::{create, goes_all_the_way, says, stage, works};
 
 /// A short deadline, since it is waited for.
@@ -35,9 +36,11 @@ fn what_is_missing_of_a_gateway_is_named_and_mends_by_itself() {
     b130_an_answer_for_an_older_route_is_none(&stage, &namespace);
     b128_each_parent_is_judged_alone(&stage, &namespace);
     a_proxy_that_hangs_is_told_of_by_probes_alone(&stage, &namespace);
+    a_proxy_that_was_killed_is_told_of_by_probes_alone(&stage, &namespace);
     stage.cluster.start_workload(&CONTROL_PLANE).unwrap();
     d21_a_controller_that_comes_late_is_believed(&namespace);
     a_proxy_that_is_gone_is_told_of(&stage, &namespace);
+    what_is_asked_for_is_documented(&stage, "gateways");
 }
 
 fn a_gateway_that_is_not_there_is_named(stage: &Stage, namespace: &TestNamespace) {
@@ -215,11 +218,7 @@ fn write_status(namespace: &TestNamespace, pod: &str, parents: &[Value]) {
 }
 
 fn a_proxy_that_hangs_is_told_of_by_probes_alone(stage: &Stage, namespace: &TestNamespace) {
-    let pod = until("the proxy", PATIENCE, || {
-        let list = stage.kubectl.json(["--namespace", NAMESPACE, "get", "pods", "--selector", DATA_PLANE.selector])?;
-        Ok(list["items"][0]["metadata"]["name"].as_str().context("there is none")?.to_owned())
-    })
-    .unwrap();
+    let pod = proxy(stage);
     stage.cluster.pause_pod(NAMESPACE, &pod).unwrap();
     told(namespace, "unseen", REACHABLE, "False/NoAnswer").unwrap();
     let found = told(namespace, "unseen", PROGRAMMED, "True/Programmed").unwrap();
@@ -228,14 +227,36 @@ fn a_proxy_that_hangs_is_told_of_by_probes_alone(stage: &Stage, namespace: &Test
     works(namespace, "unseen");
 }
 
+/// Its kubelet starts it again; what it is to serve it learns from its controller alone, which is not there yet.
+fn a_proxy_that_was_killed_is_told_of_by_probes_alone(stage: &Stage, namespace: &TestNamespace) {
+    let history = History::begin(stage, namespace, "unseen");
+    stage.cluster.kill_pod(NAMESPACE, &proxy(stage)).unwrap();
+    told(namespace, "unseen", REACHABLE, "False/NoAnswer").unwrap();
+    for (name, wanted) in [(PROGRAMMED, "True/Programmed"), ("PortsReachable", "True/AllReachable")] {
+        let all = history.all(name);
+        assert!(all.iter().all(|told| told.starts_with(wanted)), "{name} was {all:?}");
+    }
+}
+
+fn proxy(stage: &Stage) -> String {
+    until("the proxy", PATIENCE, || {
+        let list = stage.kubectl.json(["--namespace", NAMESPACE, "get", "pods", "--selector", DATA_PLANE.selector])?;
+        Ok(list["items"][0]["metadata"]["name"].as_str().context("there is none")?.to_owned())
+    })
+    .unwrap()
+}
+
 fn d21_a_controller_that_comes_late_is_believed(namespace: &TestNamespace) {
-    works(namespace, "late");
-    works(namespace, "web");
+    for pod in ["late", "web", "unseen"] {
+        works(namespace, pod);
+    }
 }
 
 fn a_proxy_that_is_gone_is_told_of(stage: &Stage, namespace: &TestNamespace) {
     stage.cluster.stop_workload(&DATA_PLANE).unwrap();
     told(namespace, "web", REACHABLE, "False/NoAnswer").unwrap();
+    // This controller looks after its proxies, and says of the Gateway itself that it has none.
+    says(namespace, "web", PROGRAMMED, "False/GatewayNotProgrammed", "NoResources");
     stage.cluster.start_workload(&DATA_PLANE).unwrap();
     works(namespace, "web");
     goes_all_the_way(namespace, "afterwards");

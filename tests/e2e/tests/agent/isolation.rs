@@ -36,7 +36,7 @@ fn a_session_reaches_dns_and_the_internet_and_nothing_else() {
     what_others_do_to_the_policy_is_undone(&scene);
     let manual = by_hand_means_by_hand(&scene);
     b153_what_agents_may_not_dial_stays_published(&scene, &manual);
-    what_is_asked_for_is_documented(&stage);
+    what_is_asked_for_is_documented(&stage, "isolation");
 }
 
 fn give_addresses(stage: &Stage) {

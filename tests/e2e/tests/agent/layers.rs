@@ -1,10 +1,10 @@
 //! Routing layers beside the one that the other tests have: Ingress, an older Gateway API, and the choice between two.
 
 use anyhow::ensure;
-use cofferdam_cluster::addon::{Addon, CONTOUR, CONTOUR_GATEWAY, ENVOY_GATEWAY, gateway};
+use cofferdam_cluster::addon::{Addon, CONTOUR, CONTOUR_GATEWAY, ENVOY_GATEWAY, contour, gateway};
 use cofferdam_e2e::images::FIXTURE;
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
-use cofferdam_e2e::routing::{DOMAIN, Door, endpoints, host, message, policy, through_gateway, told};
+use cofferdam_e2e::routing::{DOMAIN, Door, condition, endpoints, host, message, policy, through_gateway, told};
 use cofferdam_e2e::stage::{Setup, Stage};
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
@@ -13,10 +13,13 @@ use crate::agents::set_policy;
 use crate::permissions::what_is_asked_for_is_documented;
 use crate::session::says;
 
-const NETWORK: &str = "network: {dataPlaneNamespaces: [projectcontour]}";
+const NETWORK: &str = "network: {dataPlaneNamespaces: [projectcontour, envoy-gateway-system]}";
 
 const PROGRAMMED: &str = "RouteProgrammed";
 const REACHABLE: &str = "RouteReachable";
+
+/// A short deadline, since it is waited for.
+const DEADLINE: &str = "deadlineSeconds: 8";
 
 fn stage(name: &str, addons: &[Addon], policy: &str) -> Stage {
     Stage::set_up(&Setup { name, nodes: 1, addons, policy, not_ready_after: None }).unwrap()
@@ -46,12 +49,15 @@ fn where_two_layers_could_be_meant_nothing_is_published_until_one_is_named() {
     let pod = namespace.json(["get", "pod", "web"]).unwrap();
     assert!(!is_ready(&pod), "it is Ready, and has no address that works");
 
-    let routing = format!("{{baseDomain: {DOMAIN}, ingress: {{className: contour}}, publicURL: {{scheme: http}}}}");
+    let routing =
+        format!("{{baseDomain: {DOMAIN}, ingress: {{className: contour}}, publicURL: {{scheme: http}}, {DEADLINE}}}");
     set_policy(&stage, &policy(&routing, NETWORK));
     told(&namespace, "web", PROGRAMMED, "True/AddressAssigned").unwrap();
     told(&namespace, "web", REACHABLE, "True/ReachableUnproved").unwrap();
     namespace.ready("web").unwrap();
     through_an_ingress(&stage, &namespace);
+    the_controller_of_an_ingress_that_is_not_there_is_named(&stage, &namespace);
+    what_is_asked_for_is_documented(&stage, "layers");
 }
 
 fn through_an_ingress(stage: &Stage, namespace: &TestNamespace) {
@@ -77,6 +83,20 @@ fn through_an_ingress(stage: &Stage, namespace: &TestNamespace) {
     }
 }
 
+fn the_controller_of_an_ingress_that_is_not_there_is_named(stage: &Stage, namespace: &TestNamespace) {
+    stage.cluster.stop_workload(&contour::CONTROL_PLANE).unwrap();
+    create(namespace, "late");
+    says(namespace, "late", PROGRAMMED, "False/Unclaimed", "controller of IngressClass contour runs");
+    // Without it the proxy goes on with what it knows.
+    let web = namespace.json(["get", "pod", "web"]).unwrap();
+    assert_eq!(condition(&web, PROGRAMMED), "True/AddressAssigned");
+    assert_eq!(condition(&web, REACHABLE), "True/ReachableUnproved");
+    stage.cluster.start_workload(&contour::CONTROL_PLANE).unwrap();
+    told(namespace, "late", PROGRAMMED, "True/AddressAssigned").unwrap();
+    told(namespace, "late", REACHABLE, "True/ReachableUnproved").unwrap();
+    namespace.run(["delete", "pod", "late", "--wait=false"]).unwrap();
+}
+
 #[test]
 fn an_older_gateway_of_another_maker_gives_an_address_that_is_proved() {
     let stage = stage("e2e-contour", &[CONTOUR_GATEWAY], &policy(&through_gateway(), NETWORK));
@@ -92,7 +112,7 @@ fn an_older_gateway_of_another_maker_gives_an_address_that_is_proved() {
     let told = endpoints(&namespace.json(["get", "pod", "web"]).unwrap()).unwrap();
     assert_eq!(told["ports"][0]["address"], json!({"state": "reachable", "identity": "proved"}));
     d21_an_address_works_over_tls_by_a_certificate_of_the_authority_that_is_trusted_alone(&stage, &namespace);
-    what_is_asked_for_is_documented(&stage);
+    what_is_asked_for_is_documented(&stage, "contour");
 }
 
 /// At the listener for HTTPS, since `publicURL` says nothing else.

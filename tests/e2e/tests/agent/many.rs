@@ -13,6 +13,7 @@ use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
 use crate::agents::samples;
+use crate::permissions::what_is_asked_for_is_documented;
 
 /// How many. Two nodes hold 220 pods, by their kubelets' default, and a busy machine starts some of them in a second.
 const MANY: usize = 200;
@@ -52,6 +53,7 @@ fn many_sessions_at_once_all_work_and_leave_nothing_behind() {
         Ok(())
     })
     .unwrap();
+    what_is_asked_for_is_documented(&stage, "many");
 }
 
 /// As small as a session can be.

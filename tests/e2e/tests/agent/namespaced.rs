@@ -8,6 +8,7 @@ use cofferdam_e2e::routing::{DOMAIN, Door, ENVOY_GATEWAY_NETWORK, condition, hos
 use cofferdam_e2e::stage::Stage;
 use serde_json::Value;
 
+use crate::permissions::what_is_asked_for_is_documented;
 use crate::session::{create, works};
 
 const AGENT: &str = "cofferdam-system:cofferdam-agent";
@@ -37,6 +38,7 @@ fn the_namespaced_variant_publishes_in_its_namespace_and_has_no_right_elsewhere(
         let may = stage.kubectl.ask(["auth", "can-i", verb, resource, "--all-namespaces", &who], "").unwrap();
         assert!(!may.success && may.stdout.starts_with("no"), "{verb} {resource}: {may:?}");
     }
+    what_is_asked_for_is_documented(&stage, "namespaced");
 }
 
 /// Installs it as the manifests' README says: with the right to read the Gateway, and the data plane let in.

@@ -12,6 +12,7 @@ use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
 use crate::agents::{agent, counts};
+use crate::permissions::what_is_asked_for_is_documented;
 use crate::placed::create_on;
 use crate::session::works;
 
@@ -43,6 +44,7 @@ fn b143_sessions_of_a_lost_node_go_out_of_service_and_come_back() {
     an_agent_that_is_silent_is_told_of_and_what_it_made_serves_on(&scene);
     a_node_that_falls_silent_is_out_of_service_until_it_is_back(&scene);
     a_node_that_dies_with_the_elected_agent_is_looked_after_by_another(&mut scene);
+    what_is_asked_for_is_documented(&scene.stage, "nodes");
 }
 
 /// Two more nodes join when all but sessions and agents runs on the first, which stays.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use cofferdam_e2e::install::{AGENTS, SYSTEM};
 use cofferdam_e2e::namespace::{PATIENCE, Sessions, TestNamespace};
-use cofferdam_e2e::routing::{Door, ENVOY_GATEWAY_NETWORK, host, policy, through_gateway};
+use cofferdam_e2e::routing::{Door, ENVOY_GATEWAY_NETWORK, events, host, policy, through_gateway};
 use cofferdam_e2e::stage::{Stage, value};
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
@@ -19,6 +19,9 @@ const REST: &str = "finishedGraceSeconds: 1";
 
 /// Another base domain.
 const MOVED: &str = "moved.example.test";
+
+/// What is told of a session that works.
+const TOLD: [&str; 2] = ["Published", "Reachable"];
 
 /// Everything that there is of the sessions that are not to be touched.
 type Untouched = BTreeMap<String, Value>;
@@ -37,6 +40,14 @@ fn sessions_that_work_are_left_alone_through_faults_and_reloads_with_documented_
     for pod in pods {
         works(&namespace, pod);
     }
+    until("all was told", PATIENCE, || {
+        for pod in pods {
+            let events = events(&stage.kubectl, namespace.name(), pod)?;
+            ensure!(TOLD.iter().all(|told| events.iter().any(|event| event == told)), "of {pod}: {events:?}");
+        }
+        Ok(())
+    })
+    .unwrap();
     let before = untouched(&namespace);
     let rests = |fault: &str| {
         goes_all_the_way(&passing, fault);
@@ -52,9 +63,7 @@ fn sessions_that_work_are_left_alone_through_faults_and_reloads_with_documented_
     rests("reset");
     stage.cluster.restart_api_server().unwrap();
     rests("restarted");
-    // A watch that goes on from an older version is told that there is none.
-    stage.cluster.compact_etcd().unwrap();
-    stage.cluster.restart_api_server().unwrap();
+    b105_a_watch_from_a_version_that_is_forgotten_lists_anew(&stage);
     rests("compacted");
     stage.system(&["rollout", "restart", "daemonset/cofferdam-agent"]).unwrap();
     stage.system(&["rollout", "status", "daemonset/cofferdam-agent", "--timeout=120s"]).unwrap();
@@ -65,12 +74,16 @@ fn sessions_that_work_are_left_alone_through_faults_and_reloads_with_documented_
     permissions::what_is_asked_for_is_documented_and_the_other_way_round(&stage, &passing);
 }
 
-/// The pods with the versions that the API server gave them, so that any write shows; and what was published of them.
+/// The pods with the versions that the API server gave them, so that any write shows; what was published of them, and what
+/// was told.
 fn untouched(namespace: &TestNamespace) -> Untouched {
     let mut all = Untouched::new();
-    for kind in ["pods", "services", "endpointslices", "httproutes", "networkpolicies"] {
+    for kind in ["pods", "services", "endpointslices", "httproutes", "networkpolicies", "events.v1.events.k8s.io"] {
         let list = namespace.json(["get", kind]).unwrap();
-        for object in list["items"].as_array().unwrap() {
+        // Kubelets and schedulers tell when they like.
+        let is_others =
+            |object: &&Value| object["kind"] == "Event" && object["reportingController"] != "cofferdam-agent";
+        for object in list["items"].as_array().unwrap().iter().filter(|object| !is_others(object)) {
             let metadata = &object["metadata"];
             // A controller writes into the status of a route whenever it likes.
             let version = if kind == "httproutes" { Value::Null } else { metadata["resourceVersion"].clone() };
@@ -98,6 +111,40 @@ fn killed(stage: &Stage) {
         Ok(())
     })
     .unwrap();
+}
+
+/// The agent is stopped while the API server is away, or it would list anew by itself: after two failures it does.
+fn b105_a_watch_from_a_version_that_is_forgotten_lists_anew(stage: &Stage) {
+    let agent = agent(stage).unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
+    stage.cluster.pause_pod(SYSTEM, &agent).unwrap();
+    let before = stage.cluster.audit().unwrap().len();
+    stage.cluster.compact_etcd().unwrap();
+    stage.cluster.restart_api_server().unwrap();
+    stage.cluster.resume_pod(SYSTEM, &agent).unwrap();
+    // That a version is too old is the first and last word of a watch that begins. Whoever is told nothing of it watches on,
+    // and does not list.
+    let of_the_node = [
+        ("/pods?", "spec.nodeName"),
+        ("/services?", "node-hash"),
+        ("/endpointslices?", "node-hash"),
+        ("/httproutes?", "node-hash"),
+    ];
+    for (path, selector) in of_the_node {
+        until(&format!("{path} is listed anew"), PATIENCE, || {
+            let since = stage.cluster.audit()?.split_off(before);
+            let asked: Vec<String> = since
+                .iter()
+                .filter(|event| event.request_uri.contains(path) && event.request_uri.contains(selector))
+                .map(|event| format!("{} {} {:?}", event.verb, event.stage, event.code()))
+                .collect();
+            let first = |wanted: &str| asked.iter().position(|event| event == wanted);
+            let listed = first("list ResponseComplete Some(200)").with_context(|| format!("asked: {asked:?}"))?;
+            let watched = first("watch ResponseStarted Some(200)");
+            assert!(watched.is_some_and(|watched| watched < listed), "asked: {asked:?}");
+            Ok(())
+        })
+        .unwrap();
+    }
 }
 
 /// The agent's pod.

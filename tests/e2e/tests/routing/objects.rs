@@ -181,6 +181,32 @@ fn ports_may_change_while_the_pod_lives() {
     assert_eq!(reachable(&namespace, "web"), first);
 }
 
+#[test]
+fn rte_16_a_session_whose_service_a_quota_refuses_goes_on_and_is_published_once_there_is_room() {
+    let namespace = sessions("no-room");
+    namespace.run(["create", "quota", "none", "--hard=count/services=0"]).unwrap();
+    until("the quota is in force", PATIENCE, || {
+        let quota = namespace.json(["get", "quota", "none"])?;
+        ensure!(quota["status"]["hard"]["count/services"] == "0", "{}", quota["status"]);
+        Ok(())
+    })
+    .unwrap();
+    create(&namespace, [web("web")]);
+    for name in ["RouteProgrammed", "RouteReachable"] {
+        let pod = told(&namespace, "web", name, "False/PublishFailed").unwrap();
+        let words = message(&pod, name);
+        assert!(words.contains("services/s-web: a ResourceQuota of the namespace"), "{words}");
+    }
+    let pod = told(&namespace, "web", "PortsReachable", "True/AllReachable").unwrap();
+    assert_eq!(pod["status"]["phase"], "Running");
+    for kind in ["services", "endpointslices", "httproutes"] {
+        assert_eq!(objects(&namespace, kind, "web").unwrap(), [""; 0], "{kind}");
+    }
+    namespace.run(["delete", "quota", "none"]).unwrap();
+    let host = reachable(&namespace, "web");
+    assert_eq!(who_answers(&host).unwrap(), "web");
+}
+
 /// The versions of a session's pod and objects.
 fn versions(namespace: &TestNamespace) -> Vec<(String, String)> {
     let list = namespace.json(["get", "pods,services,endpointslices,httproutes"]).unwrap();

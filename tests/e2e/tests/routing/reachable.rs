@@ -1,13 +1,14 @@
-//! A pod that somebody makes with `kubectl run --port` has an address that works, and is Ready when it does.
+//! A pod that somebody makes with `kubectl run --port` has an address that works, and is Ready when it does: in a namespace of
+//! sessions, and elsewhere by the label of a session alone.
 
 use anyhow::ensure;
 use cofferdam_e2e::images::FIXTURE;
-use cofferdam_e2e::namespace::PATIENCE;
-use cofferdam_e2e::routing::{condition, endpoints, events, host, told};
+use cofferdam_e2e::namespace::{PATIENCE, Sessions};
+use cofferdam_e2e::routing::{DOMAIN, condition, endpoints, events, host, told};
 use cofferdam_e2e::wait::until;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::shared::{door, sessions, stage};
+use crate::shared::{door, sessions, stage, who_answers};
 
 #[test]
 fn a_pod_with_a_port_is_ready_when_its_address_works() {
@@ -46,4 +47,54 @@ fn a_pod_with_a_port_is_ready_when_its_address_works() {
     distinct.sort();
     distinct.dedup();
     assert_eq!(distinct.len(), events.len(), "an event came twice: {events:?}");
+}
+
+#[test]
+fn a_pod_with_the_label_alone_has_an_address_too_and_its_neighbour_has_nothing() {
+    let namespace = stage().namespace("label-alone", Sessions::None);
+    let image = format!("--image={FIXTURE}");
+    let run = |pod: &str, more: &[&str], port: &str| {
+        let program = ["--", "listen", "--port", port, "--http"];
+        namespace.run([&["run", pod, &image, "--port=3000"], more, &program[..]].concat()).unwrap();
+    };
+    let session = ["--labels=cofferdam.dev/session="];
+    run("bystander", &[], "3000");
+    run("web", &session, "3000");
+    run("deaf", &session, "3001");
+    namespace.ready("web").unwrap();
+    let web = namespace.json(["get", "pod", "web"]).unwrap();
+    assert_eq!(condition(&web, "RouteReachable"), "True/Reachable");
+    let id = web["metadata"]["labels"]["cofferdam.dev/session"].as_str().unwrap();
+    assert!(!id.is_empty(), "the id is ours");
+    let name = host(&namespace, "web", 3000).unwrap();
+    assert!(name.starts_with(&format!("3000-{id}--")) && name.ends_with(DOMAIN), "{name}");
+    assert_eq!(who_answers(&name).unwrap(), "web");
+
+    // The others of its namespace are let alone.
+    let network = namespace.json(["get", "networkpolicy", "cofferdam-sessions"]).unwrap();
+    let selected = json!({"matchExpressions": [{"key": "cofferdam.dev/session", "operator": "Exists"}]});
+    assert_eq!(network["spec"]["podSelector"], selected);
+    namespace.ready("bystander").unwrap();
+    let bystander = namespace.json(["get", "pod", "bystander"]).unwrap();
+    for name in ["Hardened", "PortsReachable", "RouteProgrammed", "RouteReachable"] {
+        assert_eq!(condition(&bystander, name), "");
+    }
+    assert!(endpoints(&bystander).is_err(), "{bystander}");
+    let services = namespace.json(["get", "services"]).unwrap();
+    let mut owners: Vec<&str> = services["items"].as_array().unwrap().iter().filter_map(owner).collect();
+    owners.sort_unstable();
+    assert_eq!(owners, ["deaf", "web"]);
+
+    // Whose containers all run, and whose address does not work, is not Ready.
+    let deaf = told(&namespace, "deaf", "RouteReachable", "False/BadGateway").unwrap();
+    let is = |type_: &str| {
+        let mut all = deaf["status"]["conditions"].as_array().into_iter().flatten();
+        all.find(|condition| condition["type"] == type_).map(|condition| condition["status"].clone())
+    };
+    assert_eq!((is("ContainersReady"), is("Ready")), (Some(json!("True")), Some(json!("False"))));
+}
+
+/// The name of the pod that an object belongs to.
+fn owner(object: &Value) -> Option<&str> {
+    object["metadata"]["ownerReferences"][0]["name"].as_str()
 }
