@@ -45,10 +45,11 @@ impl Serving {
         let _ = (&mut self.task).await;
     }
 
-    async fn close(self) -> Result<Drained, Undrained> {
+    /// None where it had failed.
+    async fn close(self) -> Option<Drained> {
         self.phases.retire.cancel();
         self.phases.close.cancel();
-        self.task.await.map_err(|_| Undrained::Failed)
+        self.task.await.ok()
     }
 }
 
@@ -73,18 +74,25 @@ pub async fn drain(
         for one in &serving {
             one.phases.close.cancel();
         }
-        let mut cut_off = 0;
+        // What one of them has lost is no reason for the others to break off.
+        let (mut cut_off, mut failed) = (0, false);
         for one in serving {
-            cut_off += one.close().await?.cut_off;
+            match one.close().await {
+                Some(drained) => cut_off += drained.cut_off,
+                None => failed = true,
+            }
         }
-        Ok(cut_off)
+        (cut_off, failed)
     };
-    let cut_off = tokio::select! {
+    let (cut_off, failed) = tokio::select! {
         () = stop.aborted() => return Err(Undrained::CutOff),
-        drained = drained => drained?,
+        drained = drained => drained,
     };
-    if admin.close().await.is_err() {
+    if admin.close().await.is_none() {
         tracing::warn!("the admin listener failed while it was closing");
+    }
+    if failed {
+        return Err(Undrained::Failed);
     }
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "cut off what was still in flight");
@@ -92,4 +100,61 @@ pub async fn drain(
     }
     tracing::info!("drained");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::StatusCode;
+    use prometheus::Registry;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::http::{Counts, Limits, reply};
+
+    fn server(name: &'static str) -> Server {
+        let counts = Counts::register(&Registry::new()).unwrap().of(name);
+        Server { tls: None, limits: Limits::default(), counts, phases: Phases::default() }
+    }
+
+    #[tokio::test]
+    async fn what_one_listener_has_lost_is_no_reason_for_another_to_lose_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (begun, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (has_begun, may_go_on) = (Arc::clone(&begun), Arc::clone(&goes_on));
+        let works = Serving::begin(server("works"), listener, move |_| {
+            let (begun, goes_on) = (Arc::clone(&begun), Arc::clone(&goes_on));
+            async move {
+                begun.notify_one();
+                goes_on.notified().await;
+                reply::text(StatusCode::OK, "whole")
+            }
+        });
+        let failed = Serving { phases: Phases::default(), task: tokio::spawn(async { panic!("it fails") }) };
+        let admin = Serving::begin(server("admin"), TcpListener::bind("127.0.0.1:0").await.unwrap(), |_| async {
+            reply::text(StatusCode::OK, "admin")
+        });
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        has_begun.notified().await;
+        let closing = works.phases.close.clone();
+        let drained = tokio::spawn(async move {
+            let (stop, readiness) = (Stop::new(), Readiness::new());
+            drain(&stop, &readiness, Duration::ZERO, vec![failed, works], admin).await
+        });
+        closing.cancelled().await;
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!drained.is_finished(), "it does not end before the other's request has its answer");
+        may_go_on.notify_one();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("\r\n\r\nwhole\n"), "{answer}");
+        assert_eq!(drained.await.unwrap(), Err(Undrained::Failed));
+    }
 }
