@@ -138,7 +138,7 @@ impl Failed {
             _ if message.starts_with(WEBHOOK) && message.contains("\" denied the request") => Class::Admission,
             (400..=499, _) if refused.starts_with("ValidatingAdmissionPolicy '") => Class::Admission,
             (401, _) => Class::Unauthenticated,
-            (403, _) if refused.starts_with("exceeded quota") || refused.starts_with("failed quota") => Class::Quota,
+            (403, _) if QUOTA.iter().any(|words| refused.starts_with(words)) => Class::Quota,
             (403, _) if refused.starts_with("violates PodSecurity") => Class::PodSecurity,
             // RBAC says who may not do what; what an admission plugin refuses has the same code (lesson L05).
             (403, _) if message.is_empty() || message.contains("cannot ") && message.contains(" in API group ") => {
@@ -175,6 +175,10 @@ impl Failed {
         Some(Refusal { webhook, message })
     }
 }
+
+/// How it begins to say that a ResourceQuota does not allow it: used up, not computed yet, or more is to be said of what
+/// counts there.
+const QUOTA: [&str; 3] = ["exceeded quota", "status unknown for quota", "failed quota"];
 
 /// How the API server begins to say that an admission webhook refused.
 const WEBHOOK: &str = "admission webhook \"";
@@ -232,6 +236,7 @@ mod tests {
             (410, "Expired", "too old resource version", Class::Expired),
             (410, "Gone", "", Class::Expired),
             (403, "Forbidden", "services \"s\" is forbidden: failed quota: q: must specify limits.cpu", Class::Quota),
+            (403, "Forbidden", "pods \"p\" is forbidden: status unknown for quota: q, resources: pods", Class::Quota),
             (
                 403,
                 "Forbidden",
