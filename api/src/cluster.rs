@@ -10,4 +10,4 @@ mod told;
 
 pub use home::Home;
 pub use reviews::{PodAccess, User, is_allowed, user_of};
-pub use told::{Trouble, tell};
+pub use told::{Trouble, tell, tell_unhardened};

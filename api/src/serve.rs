@@ -212,12 +212,18 @@ async fn begin_sessions(
     // Until all are known, nothing is deleted for want of one.
     let all_known = Arc::new(Notify::new());
     let (informed, mut known, now_known) = (sessions.clone(), Some(known), Arc::clone(&all_known));
+    let its_readiness = readiness.clone();
     parts.spawn(informer::follow(home, watches, move |told| {
-        if told == Told::All {
-            if let Some(gate) = known.take() {
-                gate.open();
+        match told {
+            Told::All => {
+                if let Some(gate) = known.take() {
+                    gate.open();
+                }
+                now_known.notify_one();
             }
-            now_known.notify_one();
+            // No reason to be unready: another replica would know no more, and streams go on.
+            Told::Current(is_current) => its_readiness.degraded("sessions", !is_current),
+            Told::Session(..) => {}
         }
         informed.told(told);
     }));

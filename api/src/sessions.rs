@@ -29,6 +29,7 @@ use crate::cluster::Home;
 use crate::routes::Live;
 use crate::session::hub::{self, first_id};
 use crate::session::informer::{Seen, Told};
+use crate::session::marks::Mark;
 use crate::session::record::{Record, secret_name};
 use crate::session::retention::{self, Room};
 use crate::session::start::{self, Outcome};
@@ -207,7 +208,10 @@ impl Sessions {
             }
             // Another replica may have begun it a moment ago. What has no Secret of ours is nothing of ours.
             None => match home.cluster.get(&Home::secrets(), Some(&home.namespace), &secret_name(id)).await {
-                Ok(secret) if Record::read(&secret).is_some() => stop::stop(home, id, now).await,
+                // One that has ended keeps its end.
+                Ok(secret) if Record::read(&secret).is_some() && Mark::read(&secret).is_none() => {
+                    stop::stop(home, id, now).await
+                }
                 Ok(_) => Ok(()),
                 Err(failed) if failed.class == Class::NotFound => Ok(()),
                 Err(failed) => Err(failed),

@@ -19,7 +19,7 @@ const COUNTED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// `COFFERDAM_UPDATE=1` writes it anew.
 #[test]
-fn the_quota_that_ships_is_that_of_the_policy_that_ships() {
+fn d01_the_quota_that_ships_is_that_of_the_policy_that_ships() {
     let made = quota::render(&Policy::built_in(), SESSIONS);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/components/quota/quota.yaml");
     if env::var_os("COFFERDAM_UPDATE").is_some() {

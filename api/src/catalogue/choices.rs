@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_accepted_and_so_is_what_was_shown_before() {
+    fn d28_what_is_shown_is_accepted_and_so_is_what_was_shown_before() {
         let before = Choices::of("team/run:9", images(&["2", "1"]), 2);
         let after = Choices::of("team/run:9", images(&["4", "3", "2", "1"]), 2);
         for image in before.images().iter().chain(after.images()) {

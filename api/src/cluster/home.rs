@@ -1,6 +1,6 @@
 //! Where sessions are.
 
-use cofferdam_kubernetes::{Cluster, Failed, Resource, Selection};
+use cofferdam_kubernetes::{Cluster, Failed, Resource, Selection, json};
 use cofferdam_model::keys;
 use serde_json::Value;
 
@@ -26,12 +26,19 @@ impl Home {
         Resource::core("secrets").metadata()
     }
 
-    /// Whether a pod could be made now; none is.
+    /// Whether a pod could be made now; none is. Gives it as it would be made.
     ///
     /// # Errors
     /// With what a creation would fail by.
-    pub async fn try_pod(&self, pod: &Value) -> Result<(), Failed> {
+    pub async fn try_pod(&self, pod: &Value) -> Result<Value, Failed> {
         self.cluster.try_out(&Self::pods(), &self.namespace, pod).await
+    }
+
+    /// Whether a pod, as the API server took it, was hardened: the webhook notes that it was asked. It is not in a namespace
+    /// that nobody has labelled, or where its configuration is gone (case B36).
+    #[must_use]
+    pub fn is_hardened(pod: &Value) -> bool {
+        json::annotation(pod, keys::HARDENED).is_some()
     }
 
     /// Where pods are asked for.

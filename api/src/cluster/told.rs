@@ -31,19 +31,22 @@ pub enum Trouble {
     AdmissionUnreachable,
     /// The namespace's level of Pod Security refuses.
     PodSecurity,
+    /// Nothing has hardened a pod that the API server took.
+    Unhardened,
     /// Anything else.
     Other,
 }
 
 impl Trouble {
     /// Each of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Unreachable,
         Self::Quota,
         Self::Forbidden,
         Self::Refused,
         Self::AdmissionUnreachable,
         Self::PodSecurity,
+        Self::Unhardened,
         Self::Other,
     ];
 
@@ -81,6 +84,9 @@ impl Trouble {
             Self::PodSecurity => {
                 "Pod Security of the namespace of sessions refuses it; the operator has to check that pods are hardened there"
             }
+            Self::Unhardened => {
+                "pods in the namespace of sessions are not hardened; the operator has to check its label and the webhook"
+            }
             Self::Other => "the Kubernetes API server refuses it; the operator finds the reason in the log",
         }
     }
@@ -95,14 +101,30 @@ pub fn tell(doing: &'static str, failed: &Failed) -> String {
     sentence(failed, &reference)
 }
 
+/// The same of a pod that the API server took as it was.
+#[must_use]
+pub fn tell_unhardened() -> String {
+    let reference = Reference::new();
+    tracing::error!(
+        %reference,
+        "a pod of ours was not hardened; the namespace of sessions needs the label cofferdam.dev/sessions=enforced, and the \
+         cluster the webhook's configuration"
+    );
+    referring(Trouble::Unhardened.sentence(), &reference)
+}
+
 /// What our own webhook says is made for whoever wrote the pod, and holds nothing that could be secret. What others say may
 /// hold anything.
 fn sentence(failed: &Failed, reference: &Reference) -> String {
     let ours = failed.refusal().filter(|refusal| refusal.webhook.ends_with(OURS));
     match ours {
-        Some(refusal) => format!("{} (reference {reference})", shown(refusal.message, LONGEST)),
-        None => format!("{} (reference {reference})", Trouble::of(failed.class).sentence()),
+        Some(refusal) => referring(&shown(refusal.message, LONGEST), reference),
+        None => referring(Trouble::of(failed.class).sentence(), reference),
     }
+}
+
+fn referring(sentence: &str, reference: &Reference) -> String {
+    format!("{sentence} (reference {reference})")
 }
 
 /// What a client's sentence and a line of the log have in common.
@@ -134,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_of_an_api_server_comes_to_one_of_a_closed_set_of_sentences() {
+    fn l04_every_message_of_an_api_server_comes_to_one_of_a_closed_set_of_sentences() {
         for (code, reason, message, trouble) in [
             (
                 403,
@@ -219,7 +241,7 @@ mod tests {
         let refused = kube::Error::Service(Box::new(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)));
         let text = sentence(&Failed::from(&refused), &Reference::new());
         assert!(text.starts_with(Trouble::Unreachable.sentence()), "{text}");
-        assert_eq!(Trouble::ALL.map(Trouble::sentence).into_iter().collect::<std::collections::BTreeSet<_>>().len(), 7);
+        assert_eq!(Trouble::ALL.map(Trouble::sentence).into_iter().collect::<std::collections::BTreeSet<_>>().len(), 8);
     }
 
     #[test]

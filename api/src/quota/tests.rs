@@ -11,7 +11,7 @@ fn objects(policy: &str, sessions: u32) -> (Value, Value) {
 }
 
 #[test]
-fn every_session_has_room_for_the_largest_pod_that_may_be() {
+fn d24_every_session_has_room_for_the_largest_pod_that_may_be() {
     let policy = "profiles:\n  default: {}\n  big:\n    resources: {limits: {cpu: '1.5', memory: 100Mi}}\n    \
                   pod: {containers: 2, sum: 3}\n";
     let (quota, limits) = objects(policy, 10);
@@ -49,7 +49,7 @@ fn it_is_for_the_home_namespace() {
 }
 
 #[test]
-fn the_arithmetic_stands_beside_the_numbers() {
+fn l03_the_arithmetic_stands_beside_the_numbers() {
     let yaml = render(&Policy::built_in(), 32);
     for row in [
         "#                       cpu               memory              ephemeral-storage\n",

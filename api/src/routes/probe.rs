@@ -8,7 +8,7 @@ use cofferdam_runtime::http::{Reply, reply};
 use http::StatusCode;
 use hyper::body::Body;
 
-use crate::cluster::tell;
+use crate::cluster::{Home, tell, tell_unhardened};
 use crate::http::call::Call;
 use crate::http::openapi::{Operation, Schemas};
 use crate::http::refusal::Refusal;
@@ -42,7 +42,8 @@ pub async fn answer<B: Body + Unpin>(call: &mut Call<B>, shared: &Shared) -> Res
         finished_grace_seconds: 0,
     };
     let probed = match home.try_pod(&pod.object()).await {
-        Ok(()) => Probed::Ready,
+        Ok(pod) if Home::is_hardened(&pod) => Probed::Ready,
+        Ok(_) => Probed::Unavailable { message: tell_unhardened() },
         Err(failed) => Probed::Unavailable { message: tell("trying whether a pod could be made", &failed) },
     };
     // No key of it is anything but a text, so it can always be written.

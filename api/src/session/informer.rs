@@ -34,6 +34,8 @@ pub enum Told {
     Session(SessionId, Seen),
     /// Of every session that was there it has been told.
     All,
+    /// Whether what is told is up to date: false while pods or Secrets cannot be read, and until they were listed anew.
+    Current(bool),
 }
 
 /// Watches until it is dropped, and tells of each session that has changed. Nothing is told before both lists are over: half
@@ -43,9 +45,15 @@ pub async fn follow(home: Home, watches: Watches, mut tell: impl FnMut(Told)) {
     let mut lookout = Lookout::new(home.cluster, watches, Picture::default());
     lookout.watch("pods", Home::pods(), selection.clone(), |picture: &mut Picture, change| picture.pods(change));
     lookout.watch("secrets", Home::secrets(), selection, |picture: &mut Picture, change| picture.secrets(change));
-    let mut is_first = true;
+    let (mut is_first, mut is_current) = (true, true);
     while lookout.changed().await {
-        let told = lookout.seen().drain();
+        let (told, unreadable) = {
+            let mut picture = lookout.seen();
+            (picture.drain(), picture.unreadable.len())
+        };
+        if std::mem::replace(&mut is_current, unreadable == 0) != is_current {
+            tell(Told::Current(is_current));
+        }
         let Some(told) = told else { continue };
         for (id, seen) in told {
             tell(Told::Session(id, seen));
@@ -62,17 +70,30 @@ struct Picture {
     pods: Collected<Arc<Value>>,
     secrets: Collected<Arc<Value>>,
     changed: BTreeSet<String>,
+    /// What cannot be read now, by how its names begin.
+    unreadable: BTreeSet<&'static str>,
 }
 
 impl Picture {
     /// Takes in what is told of pods; whether there may be something to tell.
     fn pods(&mut self, change: Change) -> bool {
-        take(&mut self.pods, &mut self.changed, change, POD)
+        let is_other = self.reads(&change, POD);
+        take(&mut self.pods, &mut self.changed, change, POD) || is_other
     }
 
     /// The same of Secrets.
     fn secrets(&mut self, change: Change) -> bool {
-        take(&mut self.secrets, &mut self.changed, change, SECRET)
+        let is_other = self.reads(&change, SECRET);
+        take(&mut self.secrets, &mut self.changed, change, SECRET) || is_other
+    }
+
+    /// Takes in whether they can be read; whether that is another now.
+    fn reads(&mut self, change: &Change, prefix: &'static str) -> bool {
+        match change {
+            Change::Unreadable { .. } => self.unreadable.insert(prefix),
+            Change::Listed => self.unreadable.remove(prefix),
+            _ => false,
+        }
     }
 
     /// What has changed; none before all is known.
@@ -155,6 +176,21 @@ mod tests {
         assert!(picture.secrets(Change::Listed));
         assert_eq!(told(&mut picture), ["a 1 2"]);
         assert!(told(&mut picture).is_empty(), "it was told");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_old_until_it_was_listed_anew() {
+        let mut picture = Picture::default();
+        listed(&mut picture, vec![seen("run-", "a", 1)], vec![]);
+        told(&mut picture);
+        let unreadable = || Change::Unreadable { is_conclusive: true };
+        assert!(picture.pods(unreadable()) && picture.secrets(unreadable()) && !picture.pods(unreadable()));
+        assert!(!picture.pods(Change::Begun));
+        assert_eq!(picture.unreadable.len(), 2);
+        assert!(picture.pods(Change::Listed), "that is news even where nothing is another");
+        picture.secrets(Change::Begun);
+        assert!(picture.secrets(Change::Listed) && picture.unreadable.is_empty());
+        assert_eq!(told(&mut picture), ["a 0 0"], "what was not there when it was listed");
     }
 
     #[test]

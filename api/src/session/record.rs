@@ -28,6 +28,10 @@ const MOST_VARIABLES: usize = 1000;
 /// The longest variable, with its name: Linux starts no program with one of 128 KiB, its `=` and its end included.
 const LONGEST_VARIABLE: usize = 128 * 1024 - 2;
 
+/// All their names: a pod has them, and has them once more in what the API server notes of who wrote it, and etcd takes no
+/// object of more than 1.5 MiB.
+const LARGEST_NAMES: usize = 256 * 1024;
+
 /// All of them, with their names: a Secret holds 1 MiB, and the token has to fit as well.
 const LARGEST_ENVIRONMENT: usize = 1023 * 1024;
 
@@ -82,6 +86,9 @@ pub enum EnvironmentError {
     /// It alone is too long.
     #[error("variable {0} of env is longer than 128 KiB with its name; put it into a file of the bundle")]
     TooLong(usize),
+    /// All names together are too large.
+    #[error("env has names of more than {} KiB together; choose shorter ones", LARGEST_NAMES / 1024)]
+    NamesTooLarge,
     /// All together are too large.
     #[error("env is larger than {} KiB with its names; put large values into files of the bundle", LARGEST_ENVIRONMENT / 1024)]
     TooLarge,
@@ -116,6 +123,9 @@ impl Confidential {
             if name.len() + value.len() > LONGEST_VARIABLE {
                 return Err(EnvironmentError::TooLong(place));
             }
+        }
+        if variables.iter().map(|(name, _)| name.len()).sum::<usize>() > LARGEST_NAMES {
+            return Err(EnvironmentError::NamesTooLarge);
         }
         if variables.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > LARGEST_ENVIRONMENT {
             return Err(EnvironmentError::TooLarge);

@@ -11,12 +11,21 @@ use crate::cluster::Home;
 /// Whoever else writes it is one of us: another replica, or another part of this one.
 const ATTEMPTS: usize = 5;
 
-/// Notes on it how the session ended, where that was not noted before (defect D07).
+/// Notes on it how the session ended, where that was not noted before; that somebody asked for it is noted beside any other
+/// end, and beats it (defect D07). Gives what counts then.
 ///
 /// # Errors
 /// Of class [`Class::NotFound`] where there is no such session.
-pub async fn mark(home: &Home, id: &SessionId, mark: &Mark) -> Result<(), Failed> {
-    amend(home, id, |secret| Mark::read(secret).is_none().then(|| mark.on_secret())).await.map(drop)
+pub async fn mark(home: &Home, id: &SessionId, mark: &Mark) -> Result<Option<Mark>, Failed> {
+    let secret = amend(home, id, |secret| {
+        let counts = match Mark::read(secret) {
+            None => true,
+            Some(Mark::Refused { .. }) => matches!(mark, Mark::Stopped { .. }),
+            Some(Mark::Stopped { .. }) => false,
+        };
+        counts.then(|| mark.on_secret())
+    });
+    Ok(Mark::read(&secret.await?))
 }
 
 /// Makes it go when the session's pod does, unless the session has ended, and the pod has nothing to go on for. Gives whether

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::marks::Mark;
 use super::secret;
 use super::stop::GRACE_SECONDS;
-use crate::cluster::{Home, tell};
+use crate::cluster::{Home, tell, tell_unhardened};
 
 /// Who asks for a session is answered after so long, whatever has become of it by then.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -77,6 +77,10 @@ pub async fn make(home: &Home, objects: &Objects) -> Outcome {
         Ok(pod) => pod,
         Err(failed) => return refused(home, &objects.id, refusal("creating a session's pod", &failed)).await,
     };
+    if !Home::is_hardened(&pod) {
+        delete(home, &pod).await;
+        return refused(home, &objects.id, format!("create: {}", tell_unhardened())).await;
+    }
     match secret::own(home, &objects.id, &pod).await {
         Ok(true) => Outcome::Submitted,
         Ok(false) => stopped(home, &pod).await,
@@ -93,11 +97,12 @@ fn refusal(doing: &'static str, failed: &Failed) -> String {
     format!("create: {}", tell(doing, failed))
 }
 
-/// The pod was refused: so the session ended.
+/// The pod was refused: so the session ended, unless somebody had stopped it before.
 async fn refused(home: &Home, id: &SessionId, message: String) -> Outcome {
     let mark = Mark::Refused { at: Timestamp::now(), message: message.clone() };
     match secret::mark(home, id, &mark).await {
-        Ok(()) => {}
+        Ok(Some(Mark::Stopped { .. })) => return Outcome::Stopped,
+        Ok(_) => {}
         Err(failed) if failed.class == Class::NotFound => {}
         Err(failed) => {
             tracing::warn!(session = %id, error = %failed, "the end of a session cannot be written; the sweep sees to it");
@@ -108,10 +113,14 @@ async fn refused(home: &Home, id: &SessionId, message: String) -> Outcome {
 
 /// Somebody stopped the session while its pod was made, and found none to delete (SES-09).
 async fn stopped(home: &Home, pod: &Value) -> Outcome {
-    if let Err(failed) = home.cluster.delete_pod(&home.namespace, json::name(pod), GRACE_SECONDS).await {
-        tracing::warn!(pod = json::name(pod), error = %failed, "a stopped session's pod cannot be deleted; the sweep sees to it");
-    }
+    delete(home, pod).await;
     Outcome::Stopped
+}
+
+async fn delete(home: &Home, pod: &Value) {
+    if let Err(failed) = home.cluster.delete_pod(&home.namespace, json::name(pod), GRACE_SECONDS).await {
+        tracing::warn!(pod = json::name(pod), error = %failed, "a pod cannot be deleted; the sweep sees to it");
+    }
 }
 
 /// Makes an object, again and again while nothing is wrong with that. What is there after an attempt that was not answered is

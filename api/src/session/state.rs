@@ -118,22 +118,27 @@ impl Block {
 /// failed.
 #[must_use]
 pub fn state(facts: &Facts<'_>) -> State {
-    let ended = |status: Status, at, leaves_pod| {
+    // Whoever stops a session deletes its pod.
+    let leaves_pod = match facts.pod {
+        Sighting::There(pod) => !(has_ended(pod) || is_leaving(pod) && facts.is_stopped),
+        Sighting::Awaited | Sighting::Gone(_) => false,
+    };
+    let ended = |status: Status, at| {
         let status = if facts.is_stopped { Status::Stopped } else { status };
         State::Ended(Ended { status, at, leaves_pod })
     };
     if let Some(refused) = facts.refused {
-        return ended(Status::Failed { message: sentence(refused) }, None, false);
+        return ended(Status::Failed { message: sentence(refused) }, None);
     }
     match facts.pod {
         Sighting::Awaited => State::Starting(waiting::scheduling()),
         Sighting::Gone(last) => {
             let (status, at) = last.and_then(end).unwrap_or_else(|| (failure::vanished(last), None));
-            ended(status, at, false)
+            ended(status, at)
         }
         Sighting::There(pod) => match end(pod) {
-            Some((status, at)) => ended(status, at, !has_ended(pod)),
-            None if is_leaving(pod) && facts.is_stopped => ended(Status::Stopped, None, false),
+            Some((status, at)) => ended(status, at),
+            None if is_leaving(pod) && facts.is_stopped => ended(Status::Stopped, None),
             None if is_leaving(pod) => State::Leaving,
             // One that others put into the pod may run already, which makes the pod do so.
             None if phase(pod) == "Running" && !program(pod).is_some_and(is_waiting) => State::Running,

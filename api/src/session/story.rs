@@ -72,7 +72,13 @@ impl Story {
         }
         match state(facts) {
             State::Ended(ended) => self.end(ended, &mut turn),
-            State::Leaving => self.progress("Ending", &mut turn),
+            State::Leaving => {
+                // Of one that is found so nothing was told yet, and a stream begins with a status.
+                if self.status.is_none() {
+                    self.tell(Status::Starting, &mut turn);
+                }
+                self.progress("Ending", &mut turn);
+            }
             State::Running => {
                 if let Sighting::There(pod) = facts.pod {
                     let app = facts.record.apps.first().map_or("app", |app| &app.name);

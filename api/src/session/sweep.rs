@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use cofferdam_kubernetes::{Failed, json};
+use cofferdam_kubernetes::{Class, Failed, json};
 use cofferdam_model::session::SessionId;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::informer::Seen;
 use super::marks::Mark;
+use super::pod::pod_name;
 use super::record::Record;
 use super::retention::is_forgotten;
 use super::stop::GRACE_SECONDS;
@@ -16,7 +17,7 @@ use super::{secret, stop};
 use crate::cluster::Home;
 
 /// A start is over after so long, whatever came of it: longer than one is tried for.
-const START: Duration = Duration::from_mins(5);
+const START: Duration = Duration::from_mins(2);
 
 /// What is told of a session whose start broke off.
 const BROKEN_OFF: &str = "create: the start broke off before the session's pod was made; start it again";
@@ -59,10 +60,23 @@ pub async fn carry_out(home: &Home, id: &SessionId, seen: &Seen, todo: Todo, now
     match (todo, seen.pod.as_deref()) {
         (Todo::Own, Some(pod)) => secret::own(home, id, pod).await.map(drop),
         (Todo::DeletePod, Some(pod)) => home.cluster.delete_pod(&home.namespace, json::name(pod), GRACE_SECONDS).await,
-        (Todo::Refuse, _) => secret::mark(home, id, &Mark::Refused { at: now, message: BROKEN_OFF.to_owned() }).await,
+        (Todo::Refuse, _) => never_made(home, id, now).await,
         (Todo::Forget, _) => stop::forget(home, id).await,
         // Nothing of the kind is judged without a pod.
         (Todo::Own | Todo::DeletePod, None) => Ok(()),
+    }
+}
+
+/// A session whose pod has not come has ended. That there is none is asked for: a watch may be late, and what lives is not
+/// to be ended for that.
+async fn never_made(home: &Home, id: &SessionId, now: Timestamp) -> Result<(), Failed> {
+    match home.cluster.get(&Home::pods(), Some(&home.namespace), &pod_name(id)).await {
+        Ok(pod) => secret::own(home, id, &pod).await.map(drop),
+        Err(failed) if failed.class == Class::NotFound => {
+            let mark = Mark::Refused { at: now, message: BROKEN_OFF.to_owned() };
+            secret::mark(home, id, &mark).await.map(drop)
+        }
+        Err(failed) => Err(failed),
     }
 }
 
@@ -121,8 +135,8 @@ mod tests {
             ("it goes its way", Some(&live), None, true, 10, None),
             ("its Secret was not given an owner", Some(&live), None, false, 10, Some(Todo::Own)),
             ("it has ended by itself", Some(&over), None, true, 10, None),
-            ("its pod is on its way", None, None, false, 299, None),
-            ("its start broke off", None, None, false, 300, Some(Todo::Refuse)),
+            ("its pod is on its way", None, None, false, 119, None),
+            ("its start broke off", None, None, false, 120, Some(Todo::Refuse)),
             ("the garbage collector sees to it", None, None, true, 300, None),
             ("its stop broke off", Some(&live), Some(&stopped), false, 101, Some(Todo::DeletePod)),
             ("its pod came although that was not told", Some(&live), Some(&refused), false, 101, Some(Todo::DeletePod)),

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cofferdam_kubernetes::Cluster;
+use cofferdam_model::keys;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -33,9 +34,11 @@ struct State {
 pub(crate) enum Creation {
     /// It is refused so: code and message.
     Refused(u16, &'static str),
+    /// It is made, and nobody hardens it.
+    Unhardened,
     /// It is made, and that is not told.
     MadeUnanswered,
-    /// It is made after somebody else did that.
+    /// Somebody else does that first; what it comes to is the next one's.
     After(Box<dyn FnOnce(&Api) + Send>),
 }
 
@@ -100,18 +103,26 @@ impl Api {
         }
     }
 
+    /// What the next creation of a pod comes to, after what comes first.
+    fn creation(&self) -> Option<Creation> {
+        loop {
+            let next = self.state().creations.pop_front();
+            match next {
+                Some(Creation::After(act)) => act(self),
+                next => return next,
+            }
+        }
+    }
+
     fn done(&self, method: &Method, path: &str, sent: Value) -> Result<Value, (u16, &'static str, String)> {
         let missing = || (404, "NotFound", "not found".to_owned());
         if method == Method::POST {
-            let creation = if path == "pods" { self.state().creations.pop_front() } else { None };
+            let creation = if path == "pods" { self.creation() } else { None };
+            let is_hardened = !matches!(creation, Some(Creation::Unhardened));
             let is_answered = match creation {
                 Some(Creation::Refused(code, message)) => return Err((code, "", message.to_owned())),
-                Some(Creation::After(act)) => {
-                    act(self);
-                    true
-                }
                 Some(Creation::MadeUnanswered) => false,
-                None => true,
+                Some(Creation::Unhardened | Creation::After(_)) | None => true,
             };
             let key = format!("{path}/{}", sent["metadata"]["name"].as_str().unwrap());
             if self.state().objects.contains_key(&key) {
@@ -119,6 +130,10 @@ impl Api {
             }
             let mut object = sent;
             object["metadata"]["uid"] = json!(format!("uid of {key}"));
+            // As the webhook notes it; who is not asked notes nothing.
+            if path == "pods" && is_hardened {
+                object["metadata"]["annotations"][keys::HARDENED] = json!("{}");
+            }
             self.state().objects.insert(key.clone(), object);
             self.merge(&key, &json!({}));
             return if is_answered { Ok(self.object(&key).unwrap()) } else { Err((504, "Timeout", String::new())) };

@@ -327,3 +327,31 @@ fn ses_05_ids_are_names_that_nobody_guesses() {
         one.as_str().len() == 12 && one.as_str().bytes().all(|b| b.is_ascii_lowercase() || (b'2'..=b'7').contains(&b))
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_lives_is_not_ended_for_a_watch_that_is_late() {
+    let api = Api::default();
+    let (sessions, id) = (Sessions::of_test(api.home(), 4), SessionId::parse("abcdefghijkl").unwrap());
+    let Order { record, confidential, .. } = order();
+    let home = api.home();
+    home.cluster.create(&Home::secrets(), "n", &record.secret(&id, "n", &confidential)).await.unwrap();
+    tell(&sessions, &api, &id);
+    let pod = json!({"metadata": {"name": format!("run-{id}")}, "status": {"phase": "Running"}});
+    home.cluster.create(&Home::pods(), "n", &pod).await.unwrap();
+    sessions.sweep(Timestamp::now() + Duration::from_secs(121)).await;
+    let secret = api.object(&format!("secrets/s-{id}")).unwrap();
+    assert_eq!((Mark::read(&secret), secret["metadata"]["ownerReferences"][0]["kind"].as_str()), (None, Some("Pod")));
+    tell(&sessions, &api, &id);
+    until(|| matches!(status(&sessions, &id), Some(Status::Running { .. }))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn d07_another_replicas_session_that_failed_is_not_stopped_afterwards() {
+    let api = Api::default();
+    let (sessions, other) = (Sessions::of_test(api.home(), 4), Sessions::of_test(api.home(), 4));
+    api.creations([Creation::Refused(403, REFUSED)]);
+    let id = sessions.create(order()).await.unwrap();
+    other.stop(&id).await.unwrap();
+    let secret = api.object(&format!("secrets/s-{id}")).unwrap();
+    assert!(matches!(Mark::read(&secret), Some(Mark::Refused { .. })), "{secret}");
+}

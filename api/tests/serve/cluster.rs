@@ -173,10 +173,14 @@ impl Server {
         }
         if method == Method::POST {
             let key = format!("{path}/{}", sent["metadata"]["name"].as_str().unwrap());
-            if query.contains_key("dryRun") {
-                return plain(StatusCode::CREATED, sent.to_string().into());
-            }
             let mut object = sent;
+            if path == "pods" {
+                // As the webhook notes it.
+                object["metadata"]["annotations"]["cofferdam.dev/hardened"] = json!("{}");
+            }
+            if query.contains_key("dryRun") {
+                return plain(StatusCode::CREATED, object.to_string().into());
+            }
             object["metadata"]["uid"] = json!(format!("uid-of-{key}"));
             return plain(StatusCode::CREATED, shown(self.put("ADDED", &key, object), is_sparing).to_string().into());
         }

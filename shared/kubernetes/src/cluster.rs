@@ -120,14 +120,17 @@ impl Cluster {
         .await
     }
 
-    /// Whether an object could be made; none is (Kubernetes: dry run).
+    /// Whether an object could be made; none is (Kubernetes: dry run). Gives it as it would be.
     ///
     /// # Errors
     /// With what making it would fail by.
-    pub async fn try_out(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Failed> {
+    pub async fn try_out(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, Failed> {
         let params = PostParams { dry_run: true, field_manager: Some(self.manager.to_owned()) };
-        let request = Request::new(resource.path(Some(namespace))).create(&params, object.to_string().into_bytes());
-        self.request(request).await.map(|IgnoredAny| ())
+        self.ask(
+            resource,
+            Request::new(resource.path(Some(namespace))).create(&params, object.to_string().into_bytes()),
+        )
+        .await
     }
 
     /// Asks the API server for its judgement, such as a `TokenReview`: of what is sent nothing is kept, and the answer has a

@@ -124,3 +124,28 @@ async fn l23_who_asks_is_answered_after_a_second_and_told_the_rest_later() {
     tokio::time::sleep(PATIENCE).await;
     assert_eq!(telling.try_recv(), Ok(Outcome::Submitted));
 }
+
+#[tokio::test(start_paused = true)]
+async fn b36_a_pod_that_nobody_has_hardened_is_not_left_and_the_session_failed() {
+    let api = Api::default();
+    api.creations([Creation::Unhardened]);
+    let Outcome::Refused(message) = make(&api.home(), &objects()).await else { panic!("it is no session") };
+    assert!(message.starts_with("create: pods in the namespace of sessions are not hardened"), "{message}");
+    assert_eq!(api.object("pods/run-abc234"), None);
+    assert!(matches!(mark(&api), Some(Mark::Refused { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn d07_a_stop_beats_a_refusal_whichever_is_noted_first() {
+    let stopped = Mark::Stopped { at: Timestamp::UNIX_EPOCH };
+    let (api, patch) = (Api::default(), stopped.on_secret());
+    let stops = Creation::After(Box::new(move |api| api.merge("secrets/s-abc234", &patch)));
+    api.creations([stops, Creation::Refused(403, NO_HOST_NETWORK)]);
+    assert_eq!(make(&api.home(), &objects()).await, Outcome::Stopped);
+    assert_eq!(mark(&api), Some(stopped.clone()));
+    let api = Api::default();
+    api.creations([Creation::Refused(403, NO_HOST_NETWORK)]);
+    assert!(matches!(make(&api.home(), &objects()).await, Outcome::Refused(_)));
+    stop(&api.home(), &id(), Timestamp::UNIX_EPOCH).await.unwrap();
+    assert_eq!(mark(&api), Some(stopped), "after a restart the same is told");
+}

@@ -123,6 +123,16 @@ fn d05_what_keeps_a_session_from_starting_has_a_kind_and_a_sentence() {
             "start: ErrImagePull: the registry gives no more images for now",
         ),
         (
+            own("ErrImagePull", "HEAD request to http://r:4290/v2/a/manifests/sha256:401: 500 Internal Server Error"),
+            Block::Pull,
+            "start: ErrImagePull: the registry has a fault of its own; try again later",
+        ),
+        (
+            own("ErrImagePull", "pulling r:4290/a:429 failed (401): no"),
+            Block::Pull,
+            "start: ErrImagePull: the registry does not give it to us, or does not have it",
+        ),
+        (
             own("ErrImagePull", "dial tcp: no such host"),
             Block::Pull,
             "start: ErrImagePull: the registry does not answer",
@@ -342,6 +352,27 @@ fn l32_a_program_that_ended_behind_a_container_that_lives_on_has_ended_and_its_p
     // And one that has not begun behind such a container does not run yet.
     status["containerStatuses"][1]["state"] = json!({"waiting": {"reason": "ImagePullBackOff"}});
     assert_eq!(waiting_for(&status, None).progress, "Pulling image");
+}
+
+#[test]
+fn d14_a_pod_that_is_there_and_goes_on_is_left_by_every_end_but_a_stop_that_deletes_it() {
+    let record = record();
+    let running = pod(&json!({"phase": "Running"}));
+    let going = leaving(running.clone());
+    let (live, over) = (Sighting::There(&running), pod(&program("Failed", &json!({"exitCode": 1}))));
+    for (what, sighting, refused, is_stopped, leaves_pod) in [
+        ("it was given up, and not deleted yet", live, Some("create: no"), false, true),
+        ("the same, stopped meanwhile", live, Some("create: no"), true, true),
+        ("it was given up, and has ended", Sighting::There(&over), Some("create: no"), false, false),
+        ("it was never made", Sighting::Awaited, Some("create: no"), false, false),
+        ("it was stopped", Sighting::There(&going), None, true, false),
+        ("it is gone", Sighting::Gone(Some(&running)), None, false, false),
+    ] {
+        let State::Ended(ended) = state(&Facts { record: &record, pod: sighting, is_stopped, refused }) else {
+            panic!("{what}")
+        };
+        assert_eq!(ended.leaves_pod, leaves_pod, "{what}");
+    }
 }
 
 #[test]

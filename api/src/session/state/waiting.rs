@@ -68,9 +68,17 @@ pub(super) fn blocked(pod: &Value, image: Option<&str>) -> Option<Blocked> {
 fn pull_failed(message: &str, image: Option<&str>) -> String {
     let lower = message.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let meaning = if has(&["toomanyrequests", "429", "qps exceeded"]) {
+    // A word of its own: ports, tags and digests have digits as well.
+    let mut words = lower.split(|c: char| c.is_whitespace() || "()\",;".contains(c));
+    let status = words.find_map(|word| {
+        let number = word.trim_end_matches([':', '.']).parse::<u16>().ok()?;
+        (400..600).contains(&number).then_some(number)
+    });
+    let meaning = if has(&["toomanyrequests", "qps exceeded"]) || status == Some(429) {
         "the registry gives no more images for now"
-    } else if has(&["unauthorized", "denied", "forbidden", "401", "403"]) {
+    } else if status.is_some_and(|status| status >= 500) {
+        "the registry has a fault of its own; try again later"
+    } else if has(&["unauthorized", "denied", "forbidden"]) || matches!(status, Some(401 | 403)) {
         "the registry does not give it to us, or does not have it"
     } else if has(&["not found", "manifest unknown", "does not exist", "name unknown"]) {
         "the registry does not have it"

@@ -300,6 +300,15 @@ fn b145_of_a_pod_that_is_being_deleted_nothing_new_is_told() {
 }
 
 #[test]
+fn d29_of_a_session_that_is_found_while_it_goes_a_status_comes_first() {
+    let mut leaving = running("3000");
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-11-30T18:30:00Z");
+    let mut told = Told::new();
+    assert_eq!(told.of(&leaving), ["starting", "Ending"]);
+    assert_eq!(told.of(&leaving), Vec::<String>::new());
+}
+
+#[test]
 fn d29_a_session_that_is_found_is_told_from_where_it_is() {
     let mut told = Told::new();
     let known = with(
