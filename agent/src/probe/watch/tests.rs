@@ -192,9 +192,9 @@ async fn d22_a_program_that_dies_after_an_hour_is_told_of() {
         address: Some(Err(Failure::BadGateway(503))),
         so_far: None,
     };
-    let dies = async { while session.told().await != died {} };
+    let told_so = async { while session.told().await != died {} };
     // As many failures as it takes, the longest pause before each.
-    let soon = tokio::time::timeout(STEADY.mul_f64(1.2) * (FAILURES + 1), dies).await;
+    let soon = tokio::time::timeout(STEADY.mul_f64(1.2) * (FAILURES + 1), told_so).await;
     assert!(soon.is_ok());
 }
 
