@@ -264,7 +264,7 @@ async fn an_end_that_no_pod_tells_is_told_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ses_10_a_session_that_does_not_start_in_time_fails_and_leaves_no_pod() {
+async fn d14_ses_10_a_session_that_does_not_start_in_time_fails_and_leaves_no_pod() {
     let api = Api::default();
     let sessions = Sessions::of_test(api.home(), 4);
     let id = sessions.create(order()).await.unwrap();
@@ -276,6 +276,20 @@ async fn ses_10_a_session_that_does_not_start_in_time_fails_and_leaves_no_pod() 
     until(|| api.object(&format!("pods/run-{id}")).is_none()).await;
     let secret = api.object(&format!("secrets/s-{id}")).unwrap();
     assert!(matches!(Mark::read(&secret), Some(Mark::Refused { .. })), "{secret}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn d14_a_start_that_fails_when_its_process_is_gone_leaves_no_pod() {
+    let api = Api::default();
+    let sessions = Sessions::of_test(api.home(), 4);
+    let id = sessions.create(order()).await.unwrap();
+    drop(sessions);
+    let sessions = Sessions::of_test(api.home(), 4);
+    pod_becomes(&sessions, &api, &id, &json!({"phase": "Pending"}));
+    // It has its time again: nobody knows for how long nobody looked.
+    tokio::time::sleep(Duration::from_secs(121)).await;
+    until(|| matches!(status(&sessions, &id), Some(Status::Failed { .. }))).await;
+    until(|| api.object(&format!("pods/run-{id}")).is_none()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,7 +31,7 @@ fn mark(api: &Api) -> Option<Mark> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_its_secret_and_its_pod_and_one_goes_with_the_other() {
+async fn d19_a_session_is_its_secret_and_its_pod_and_one_goes_with_the_other() {
     let api = Api::default();
     assert_eq!(make(&api.home(), &objects()).await, Outcome::Submitted);
     assert_eq!(api.asked()[..2], ["POST secrets", "POST pods"], "whatever becomes of the pod, the Secret tells of it");
