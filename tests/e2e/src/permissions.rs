@@ -1,8 +1,10 @@
-//! The rights that `docs/permissions.md` says our programs have.
+//! The rights that `docs/permissions.md` says our programs have, and those that they used by the API server's audit log.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+use cofferdam_cluster::audit::Event;
 
 /// A right: API group (empty for the core), resource with its subresource, verb.
 pub type Right = (String, String, String);
@@ -22,6 +24,14 @@ impl Program {
         match self {
             Self::Agents => "The agents",
             Self::Api => "The API",
+        }
+    }
+
+    /// Who it is to the API server.
+    fn user(self) -> &'static str {
+        match self {
+            Self::Agents => "system:serviceaccount:cofferdam-system:cofferdam-agent",
+            Self::Api => "system:serviceaccount:cofferdam-system:cofferdam-api",
         }
     }
 }
@@ -60,6 +70,46 @@ pub fn rows(program: Program) -> Vec<Row> {
 #[must_use]
 pub fn documented(program: Program) -> BTreeSet<Right> {
     rows(program).into_iter().flat_map(|row| row.rights).collect()
+}
+
+/// Compares what a program asked for with what the page says that it may, both ways; what does not agree, in words. `why_unseen`
+/// says why a right that no request showed is needed all the same.
+///
+/// # Panics
+/// When the page is not in the checkout.
+#[must_use]
+pub fn disagreements(
+    program: Program,
+    audit: &[Event],
+    why_unseen: impl Fn(&Right) -> Option<&'static str>,
+) -> Vec<String> {
+    let (mut asked, mut refused, mut found) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for event in audit.iter().filter(|event| event.user.username == program.user()) {
+        let Some(about) = &event.object_ref else {
+            // Which kinds are served is for everybody to ask.
+            if event.verb != "get" || !event.request_uri.starts_with("/api") {
+                found.push(format!("asked for what is no resource: {event:?}"));
+            }
+            continue;
+        };
+        let resource = match about.subresource.as_str() {
+            "" => about.resource.clone(),
+            subresource => format!("{}/{subresource}", about.resource),
+        };
+        let right = (about.api_group.clone(), resource, event.verb.clone());
+        if event.code() == Some(403) {
+            refused.insert(right)
+        } else {
+            asked.insert(right)
+        };
+    }
+    let documented = documented(program);
+    // An API server that begins serves before it knows the roles; what was refused then was granted later.
+    found.extend(refused.difference(&asked).map(|right| format!("asked for, and never granted: {right:?}")));
+    found.extend(asked.difference(&documented).map(|right| format!("asked for, and not documented: {right:?}")));
+    let unseen = documented.difference(&asked).filter(|right| why_unseen(right).is_none());
+    found.extend(unseen.map(|right| format!("documented, and asked for by nobody: {right:?}")));
+    found
 }
 
 /// A line of the table; not its head, and not what is beside it.

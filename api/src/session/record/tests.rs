@@ -74,7 +74,8 @@ fn d17_what_no_program_can_be_given_is_told_before_the_session_is_promised() {
     };
     assert_eq!(Confidential::new(named(1001, ""), None), Err(EnvironmentError::TooMany));
     assert_eq!(Confidential::new(named(11, &long(100_000)), None), Err(EnvironmentError::TooLarge));
-    let long_names = |length| Environment((0..3).map(|n| (format!("{n}{}", long(length - 1)), String::new())).collect());
+    let long_names =
+        |length| Environment((0..3).map(|n| (format!("{n}{}", long(length - 1)), String::new())).collect());
     assert_eq!(Confidential::new(long_names(LARGEST_NAMES / 3 + 1), None), Err(EnvironmentError::NamesTooLarge));
     assert!(Confidential::new(long_names(LARGEST_NAMES / 3), None).is_ok());
     let largest = Confidential::new(named(1000, &long(1042)), Some(long(48))).unwrap();

@@ -19,8 +19,6 @@ pub(crate) struct Client(pub Door);
 pub(crate) struct Answer {
     /// Its status.
     pub status: u16,
-    /// Its status line and headers.
-    pub head: String,
     /// Its body; null where there is none.
     pub body: Value,
 }
@@ -64,10 +62,10 @@ impl Client {
         let headers =
             format!("Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nConnection: close\r\n");
         let mut stream = self.send(method, path, &headers, &body);
-        let head = head(&mut stream);
+        let status = status(&head(&mut stream));
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
-        Answer { status: status(&head), head, body: serde_json::from_str(&text).unwrap_or_default() }
+        Answer { status, body: serde_json::from_str(&text).unwrap_or_default() }
     }
 
     /// Asks without a token; the status.

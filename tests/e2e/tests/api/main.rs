@@ -1,6 +1,7 @@
 //! The API on a real cluster, as its manifests install it: one cluster for all tests.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
 mod client;
 mod docs;
 mod installed;

@@ -23,8 +23,11 @@ pub(crate) fn granted(role: &Value) -> Vec<Right> {
     rights
 }
 
+/// A kind of role, and where it holds.
+type Place = (&'static str, &'static str);
+
 /// A program, its component, and where it has rights.
-const PROGRAMS: [(Program, &str, [(&str, &str); 2]); 2] = [
+const PROGRAMS: [(Program, &str, [Place; 2]); 2] = [
     (Program::Agents, "agent", [("ClusterRole", "everywhere"), ("Role", "cofferdam-system")]),
     (Program::Api, "api", [("ClusterRole", "everywhere"), ("Role", "cofferdam-sessions")]),
 ];
