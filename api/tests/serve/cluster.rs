@@ -99,6 +99,11 @@ impl Cluster {
         self.server.state().objects.get(path).cloned()
     }
 
+    /// How many objects there are of a kind.
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.server.state().objects.keys().filter(|path| path.split('/').next() == Some(kind)).count()
+    }
+
     /// Changes an object as a kubelet would.
     pub(crate) fn merge(&self, which: &str, patch: &Value) {
         let mut object = self.object(which).unwrap();

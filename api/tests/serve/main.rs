@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails in a helper fails the test")]
 
 mod cluster;
+mod load;
 mod program;
 mod sessions;
 

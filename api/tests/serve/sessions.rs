@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::TOKEN;
 use crate::program::{Program, exchange, get};
 
-fn wanted() -> String {
+pub(crate) fn wanted() -> String {
     json!({
         "bundle": {"entryRelativePath": "app.yaml", "files": [{"relativePath": "app.yaml", "contents": "kind: App"}]},
         "env": {"KEY": "hunter2"},
@@ -24,7 +24,7 @@ fn wanted() -> String {
 }
 
 /// A session that was asked for: its id, and its pod.
-async fn begun(program: &Program) -> (String, String) {
+pub(crate) async fn begun(program: &Program) -> (String, String) {
     let (status, created) = program.ask("POST", "/v1/sessions", &wanted()).await;
     assert_eq!(status, 201, "{created}");
     let id = created["sessionId"].as_str().unwrap().to_owned();
@@ -34,7 +34,7 @@ async fn begun(program: &Program) -> (String, String) {
 }
 
 /// Reads a session's events from the last one that is known, up to one that holds `text`.
-async fn events_until(program: &Program, id: &str, last: u64, text: &str) -> String {
+pub(crate) async fn events_until(program: &Program, id: &str, last: u64, text: &str) -> String {
     read_until(program, &format!("/v1/sessions/{id}/events?lastEventId={last}"), text).await
 }
 
@@ -55,7 +55,7 @@ async fn read_until(program: &Program, path: &str, text: &str) -> String {
 }
 
 /// The next binary frame of a terminal: its number, and what was written.
-async fn frame<S>(terminal: &mut tokio_tungstenite::WebSocketStream<S>) -> (u32, Bytes)
+pub(crate) async fn frame<S>(terminal: &mut tokio_tungstenite::WebSocketStream<S>) -> (u32, Bytes)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
