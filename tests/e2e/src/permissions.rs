@@ -72,23 +72,18 @@ pub fn documented(program: Program) -> BTreeSet<Right> {
     rows(program).into_iter().flat_map(|row| row.rights).collect()
 }
 
-/// Compares what a program asked for with what the page says that it may, both ways; what does not agree, in words. `why_unseen`
-/// says why a right that no request showed is needed all the same.
+/// What a program asked for, by the audit log, and in words what of it is not documented or was refused for good.
 ///
 /// # Panics
 /// When the page is not in the checkout.
 #[must_use]
-pub fn disagreements(
-    program: Program,
-    audit: &[Event],
-    why_unseen: impl Fn(&Right) -> Option<&'static str>,
-) -> Vec<String> {
-    let (mut asked, mut refused, mut found) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+pub fn asked(program: Program, audit: &[Event]) -> (BTreeSet<Right>, Vec<String>) {
+    let (mut asked, mut refused, mut wrong) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for event in audit.iter().filter(|event| event.user.username == program.user()) {
         let Some(about) = &event.object_ref else {
             // Which kinds are served is for everybody to ask.
             if event.verb != "get" || !event.request_uri.starts_with("/api") {
-                found.push(format!("asked for what is no resource: {event:?}"));
+                wrong.push(format!("asked for what is no resource: {event:?}"));
             }
             continue;
         };
@@ -103,13 +98,25 @@ pub fn disagreements(
             asked.insert(right)
         };
     }
-    let documented = documented(program);
     // An API server that begins serves before it knows the roles; what was refused then was granted later.
-    found.extend(refused.difference(&asked).map(|right| format!("asked for, and never granted: {right:?}")));
-    found.extend(asked.difference(&documented).map(|right| format!("asked for, and not documented: {right:?}")));
-    let unseen = documented.difference(&asked).filter(|right| why_unseen(right).is_none());
-    found.extend(unseen.map(|right| format!("documented, and asked for by nobody: {right:?}")));
-    found
+    wrong.extend(refused.difference(&asked).map(|right| format!("asked for, and never granted: {right:?}")));
+    let documented = documented(program);
+    wrong.extend(asked.difference(&documented).map(|right| format!("asked for, and not documented: {right:?}")));
+    (asked, wrong)
+}
+
+/// The rights of a program that were asked for by nobody, but for those of which `why_unseen` says why they are needed all the
+/// same.
+///
+/// # Panics
+/// When the page is not in the checkout.
+#[must_use]
+pub fn unseen(
+    program: Program,
+    asked: &BTreeSet<Right>,
+    why_unseen: impl Fn(&Right) -> Option<&'static str>,
+) -> Vec<Right> {
+    documented(program).difference(asked).filter(|right| why_unseen(right).is_none()).cloned().collect()
 }
 
 /// A line of the table; not its head, and not what is beside it.

@@ -5,16 +5,13 @@ use std::collections::BTreeSet;
 use anyhow::ensure;
 use cofferdam_e2e::images::FIXTURE;
 use cofferdam_e2e::namespace::{PATIENCE, TestNamespace};
-use cofferdam_e2e::permissions::{Program, Right, documented};
+use cofferdam_e2e::permissions::{self, Program, Right};
 use cofferdam_e2e::routing::told;
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
 use serde_json::json;
 
 use crate::session::works;
-
-/// Who they are.
-const AGENT: &str = "system:serviceaccount:cofferdam-system:cofferdam-agent";
 
 /// What a cluster of one node with a gateway has no use for, and which of the other clusters shows that agents ask for it.
 const ELSEWHERE: [(&str, [&str; 3]); 3] = [
@@ -41,31 +38,8 @@ fn why_unseen((group, resource, verb): &Right) -> Option<&'static str> {
 /// Of the agents of a cluster on which everything has happened: they asked for nothing that is not documented, were not
 /// refused for good, and asked for what [`ELSEWHERE`] says that this cluster shows. Gives all that they asked for.
 pub(crate) fn what_is_asked_for_is_documented(stage: &Stage, place: &str) -> BTreeSet<Right> {
-    let audit = stage.cluster.audit().unwrap();
-    let (mut asked, mut refused) = (BTreeSet::new(), BTreeSet::new());
-    for event in audit.iter().filter(|event| event.user.username == AGENT) {
-        let Some(about) = &event.object_ref else {
-            // Which kinds are served is for everybody to ask.
-            assert!(event.verb == "get" && event.request_uri.starts_with("/api"), "{event:?}");
-            continue;
-        };
-        let resource = match about.subresource.as_str() {
-            "" => about.resource.clone(),
-            subresource => format!("{}/{subresource}", about.resource),
-        };
-        let right = (about.api_group.clone(), resource, event.verb.clone());
-        if event.code() == Some(403) {
-            refused.insert(right)
-        } else {
-            asked.insert(right)
-        };
-    }
-    // An API server that begins serves before it knows the roles; what was refused then was granted later.
-    let never: Vec<&Right> = refused.difference(&asked).collect();
-    assert!(never.is_empty(), "asked for, and never granted: {never:?}");
-    let documented = documented(Program::Agents);
-    let beyond: Vec<&Right> = asked.difference(&documented).collect();
-    assert!(beyond.is_empty(), "asked for, and not documented: {beyond:?}");
+    let (asked, wrong) = permissions::asked(Program::Agents, &stage.cluster.audit().unwrap());
+    assert!(wrong.is_empty(), "{wrong:#?}");
     for (_, right) in ELSEWHERE.iter().filter(|(shows, _)| *shows == place) {
         let [group, resource, verb] = right.map(str::to_owned);
         assert!(asked.contains(&(group, resource, verb)), "{right:?} is asked for by nobody: {asked:?}");
@@ -80,8 +54,7 @@ pub(crate) fn what_is_asked_for_is_documented_and_the_other_way_round(stage: &St
     a_service_that_was_changed_is_applied_again(namespace);
     a_lease_that_was_deleted_is_made_again(stage);
     let asked = what_is_asked_for_is_documented(stage, "restarts");
-    let documented = documented(Program::Agents);
-    let unseen: Vec<&Right> = documented.difference(&asked).filter(|right| why_unseen(right).is_none()).collect();
+    let unseen = permissions::unseen(Program::Agents, &asked, why_unseen);
     assert!(unseen.is_empty(), "documented, and asked for by nobody: {unseen:?}");
 }
 

@@ -7,7 +7,7 @@ use cofferdam_e2e::api::{self, TOKEN};
 use cofferdam_e2e::images::SHELL;
 use cofferdam_e2e::install::{self, IMAGE, SESSIONS};
 use cofferdam_e2e::namespace::PATIENCE;
-use cofferdam_e2e::permissions::{Program, Right, disagreements};
+use cofferdam_e2e::permissions::{self, Program, Right};
 use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
@@ -163,8 +163,10 @@ fn whom_the_cluster_knows_may_do_to_sessions_what_roles_let_it_do_to_their_pods(
     for secret in [&maker, &reader, &typist, &stranger, &stream_token, &third_token] {
         assert!(!log.contains(secret.as_str()), "{log}");
     }
-    let disagreements = disagreements(Program::Api, &stage.cluster.audit().unwrap(), why_unseen);
-    assert!(disagreements.is_empty(), "{disagreements:#?}");
+    let (asked, wrong) = permissions::asked(Program::Api, &stage.cluster.audit().unwrap());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let unseen = permissions::unseen(Program::Api, &asked, why_unseen);
+    assert!(unseen.is_empty(), "documented, and asked for by nobody: {unseen:?}");
     where_nobody_is_asked_everybody_may_call_and_it_is_said(&mut stage);
 }
 
