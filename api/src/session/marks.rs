@@ -4,14 +4,9 @@
 //! D07). On the session's Secret it is what keeps; the pod is marked too, since its end may be seen before the Secret's.
 
 use cofferdam_kubernetes::json;
+use cofferdam_model::keys::{REFUSED, STOPPED};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
-
-/// Annotation: when somebody asked for the session's end (RFC 3339).
-pub const STOPPED: &str = "cofferdam.dev/stopped";
-
-/// Annotation: why the session could not start, and when that was found out, as JSON.
-pub const REFUSED: &str = "cofferdam.dev/refused";
 
 /// An end that the pod's status does not tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

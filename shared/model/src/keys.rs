@@ -78,6 +78,12 @@ pub const API: &str = "cofferdam-api";
 /// Annotation of a session's Secret, written by the API: what the pod does not tell of the session, as JSON.
 pub const RECORD: &str = "cofferdam.dev/record";
 
+/// Annotation of a session's pod and Secret, written by the API: when somebody asked for the session's end.
+pub const STOPPED: &str = "cofferdam.dev/stopped";
+
+/// Annotation of a session's pod and Secret, written by the API: why the session could not start, as JSON.
+pub const REFUSED: &str = "cofferdam.dev/refused";
+
 /// Pod condition: the audit finds nothing.
 pub const IS_HARDENED: &str = "cofferdam.dev/Hardened";
 

@@ -300,6 +300,8 @@ fn no_secret_of_an_author_is_told() {
     secretive["metadata"]["annotations"] = json!({
         "seccomp.security.alpha.kubernetes.io/pod": SECRET,
         keys::ENDPOINTS: SECRET,
+        keys::STOPPED: SECRET,
+        keys::REFUSED: SECRET,
         keys::CHANGES: SECRET,
     });
     let told = hardened(&secretive);

@@ -1,5 +1,6 @@
 //! our own labels and annotations: the session id where the pod brings none; `cofferdam.dev/hardened`,
-//! `cofferdam.dev/changes` written; `cofferdam.dev/endpoints` belongs to the agent and is removed.
+//! `cofferdam.dev/changes` written; `cofferdam.dev/endpoints` belongs to the agent, `cofferdam.dev/stopped` and
+//! `cofferdam.dev/refused` to the API, and they are removed.
 //!
 //! Runs last: it writes down what the other rules did. The marks are for people; no rule ever believes them. On a
 //! second pass `changes` is carried on if it reads as ours, so that a pass which changes nothing leaves no trace.
@@ -40,10 +41,12 @@ fn apply(pod: &mut Draft, context: &Context<'_>) {
         }
         _ => {}
     }
-    // The agent writes there later on.
+    // The agent and the API write there later on.
     let is_trusted = context.user.is_some_and(|user| context.policy.trusted().iter().any(|name| name == user.name));
     if !context.occasion.is_afterwards() && !is_trusted {
-        pod.remove(&Path::annotation(keys::ENDPOINTS), Action::Tighten, Told::nothing);
+        for key in [keys::ENDPOINTS, keys::STOPPED, keys::REFUSED] {
+            pod.remove(&Path::annotation(key), Action::Tighten, Told::nothing);
+        }
     }
     // Of a template each pod gets marks of its own.
     if context.occasion == Occasion::Creation {

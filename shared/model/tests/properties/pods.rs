@@ -305,6 +305,8 @@ pub(crate) fn pod() -> impl Strategy<Value = Value> {
         one_of("cofferdam.dev/hardened", &[json!("true")]),
         one_of("cofferdam.dev/changes", &[json!("[]"), json!("forged")]),
         one_of("cofferdam.dev/endpoints", &[json!("{}")]),
+        one_of("cofferdam.dev/stopped", &[json!("2026-01-02T03:04:05Z")]),
+        one_of("cofferdam.dev/refused", &[json!("{}")]),
         one_of("seccomp.security.alpha.kubernetes.io/pod", &[json!("unconfined"), json!("runtime/default")]),
         one_of("team~a/b", &[json!("blue")]),
         ("cofferdam.dev/entry", prop::option::weighted(0.1, select(vec![json!("a/b.js"), json!("../c")])).boxed()),

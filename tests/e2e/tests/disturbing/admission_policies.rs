@@ -29,8 +29,9 @@ mod subresources;
 const IN_THE_API_SERVER: [&str; 4] =
     ["Namespace", "ConfigMap", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
 
-/// One of those that the shipped policy trusts with what our programs say of a session.
+/// Those that the shipped policy trusts with what our programs say of a session.
 const AGENT: &str = "system:serviceaccount:cofferdam-system:cofferdam-agent";
+const API: &str = "system:serviceaccount:cofferdam-system:cofferdam-api";
 
 /// A namespace of which every pod is a session, without Pod Security, which would refuse first.
 const NAMESPACE: &str = "policies";

@@ -43,7 +43,7 @@ fn a_pod_is_judged_by_the_admission_policies_where_an_entry_shows_it_to_the_webh
     for (policy, words) in [
         ("cofferdam-keys", &[keys::SESSION, keys::PROFILE, keys::HARDENED, keys::CHANGES, keys::ENTRY][..]),
         ("cofferdam-keys", &[keys::BODY_URL, keys::BODY_SHA256, keys::BODY_TOKEN_SECRET]),
-        ("cofferdam-reports", &[keys::ENDPOINTS]),
+        ("cofferdam-reports", &[keys::ENDPOINTS, keys::STOPPED, keys::REFUSED]),
         ("cofferdam-session-containers", &[keys::PROFILE, keys::MIRROR_POD, keys::KUBELETS, keys::FETCH_CONTAINER]),
     ] {
         let policy = objects.named("ValidatingAdmissionPolicy", policy).expect("the policy is shipped").to_string();

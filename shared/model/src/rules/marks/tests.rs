@@ -44,19 +44,22 @@ fn the_changes_are_on_the_pod_tightened_ones_first() {
 }
 
 #[test]
-fn forged_marks_are_replaced_and_an_agents_annotation_is_removed() {
+fn forged_marks_are_replaced_and_those_of_agents_and_api_are_removed() {
     let mut pod = pod(json!({ "containers": [] }));
     pod["metadata"]["annotations"] = json!({
         keys::HARDENED: "true",
         keys::CHANGES: "token=tok-123",
         keys::ENDPOINTS: "{\"v\":1}",
+        keys::STOPPED: "2026-01-02T03:04:05Z",
+        keys::REFUSED: "{}",
         "team": "blue",
     });
     let applied = apply(&RULE, &pod).unwrap();
     assert!(!applied.pod.to_string().contains("tok-123"));
     assert_eq!(annotation(&applied.pod, "team"), "blue");
-    assert_eq!(applied.pod["metadata"]["annotations"].get(keys::ENDPOINTS), None);
-    assert_eq!(applied.warnings, ["metadata.annotations[cofferdam.dev/endpoints]: removed (marks)"]);
+    let removed = [keys::ENDPOINTS, keys::STOPPED, keys::REFUSED];
+    assert!(removed.iter().all(|key| applied.pod["metadata"]["annotations"].get(key).is_none()), "{}", applied.pod);
+    assert_eq!(applied.warnings, removed.map(|key| format!("metadata.annotations[{key}]: removed (marks)")));
     let mark: Value = serde_json::from_str(annotation(&applied.pod, keys::HARDENED)).unwrap();
     assert_eq!(mark["profile"], json!("default"));
 }

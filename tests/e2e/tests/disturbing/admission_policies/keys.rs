@@ -3,7 +3,7 @@
 use cofferdam_e2e::kubectl::Answer;
 use serde_json::{Value, json};
 
-use super::{AGENT, NAMESPACE, hardened, refused_by, stage};
+use super::{AGENT, API, NAMESPACE, hardened, refused_by, stage};
 
 /// An ordinary namespace.
 const ORDINARY: &str = "default";
@@ -150,10 +150,18 @@ fn addresses_and_conditions_are_written_by_our_programs_alone() {
     let condition =
         |status: &str| json!({"status": {"conditions": [{"type": "cofferdam.dev/RouteReachable", "status": status}]}});
     let foreign = json!({"status": {"conditions": [{"type": "example.com/Any", "status": "True"}]}});
+    let mark = |key: &str| json!({"metadata": {"annotations": {format!("cofferdam.dev/{key}"): "forged"}}});
     for subresource in ["", "status"] {
         for who in [&[][..], &stranger] {
-            refused_by("reports", &patch(NAMESPACE, "reported", subresource, &endpoints, who)).unwrap();
+            for change in [endpoints.clone(), mark("stopped"), mark("refused")] {
+                refused_by("reports", &patch(NAMESPACE, "reported", subresource, &change, who)).unwrap();
+            }
         }
+    }
+    let api = [&format!("--as={API}"), "--as-group=system:masters"];
+    for key in ["stopped", "refused"] {
+        let answer = patch(NAMESPACE, "reported", "", &mark(key), &api);
+        assert!(answer.success, "{}", answer.stderr);
     }
     for who in [&[][..], &stranger] {
         refused_by("reports", &patch(NAMESPACE, "reported", "status", &condition("True"), who)).unwrap();
@@ -167,6 +175,7 @@ fn addresses_and_conditions_are_written_by_our_programs_alone() {
         (condition("True"), true),
         (json!({"status": {"conditions": [{"type": "cofferdam.dev/RouteReachable", "$patch": "delete"}]}}), true),
         (json!({"metadata": {"annotations": {"cofferdam.dev/endpoints": null}}}), true),
+        (json!({"metadata": {"annotations": {"cofferdam.dev/stopped": null}}}), true),
         (foreign, false),
         (json!({"status": {"reason": "any"}}), false),
     ] {
