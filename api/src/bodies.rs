@@ -25,7 +25,6 @@ mod store;
 mod sweep;
 #[cfg(test)]
 mod testing;
-mod token;
 mod unfinished;
 
 pub use archive::{Archive, ArchiveError, Archiver};
@@ -38,4 +37,3 @@ pub use path::PathProblem;
 pub use serve::{Bodies, IDENTITY, PATH, Redeemers, url};
 pub use store::{BodyStore, Record, StoreError, Swept};
 pub use sweep::keep_clean;
-pub use token::{NoRandomness, Token, TokenDigest};

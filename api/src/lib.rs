@@ -7,7 +7,7 @@
 //! * [`session`]: one session, from a request to events; [`sessions`]: all that there are, each with its task;
 //! * [`bodies`]: how what a session runs gets into its pod;
 //! * [`catalogue`], [`apps`], [`terms`], [`capabilities`]: what they may ask for, and how they learn of it;
-//! * [`quota`]: what all sessions may use together;
+//! * [`token`]: what is kept of whatever opens something; [`quota`]: what all sessions may use together;
 //! * [`http`]: the port that clients use, and [`routes`]: what each route does;
 //! * [`metrics`]: what is counted; `args` and `config`: what was typed, and what it means; `serve`: the life of the API.
 
@@ -34,6 +34,7 @@ mod serve;
 pub mod session;
 pub mod sessions;
 pub mod terms;
+pub mod token;
 pub mod wire;
 
 /// Bad usage or configuration, as BSD's `sysexits` numbers it.

@@ -24,7 +24,6 @@ use k8s_openapi::jiff::Timestamp;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio_util::task::TaskTracker;
 
-use crate::bodies::NoRandomness;
 use crate::cluster::Home;
 use crate::routes::Live;
 use crate::session::hub::{self, first_id};
@@ -34,6 +33,7 @@ use crate::session::record::{Record, secret_name};
 use crate::session::retention::{self, Room};
 use crate::session::start::{self, Outcome};
 use crate::session::stop;
+use crate::token::NoRandomness;
 use crate::wire;
 
 pub mod args;

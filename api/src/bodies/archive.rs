@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::files::{BundleError, Files, Limits};
 use super::path::directories;
-use super::token::hex;
+use crate::token::hex;
 use crate::wire::Bundle;
 
 /// Bytes of a piece of an archive.

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::store::{BodyStore, Record, StoreError};
-use super::token::TokenDigest;
+use crate::token::TokenDigest;
 
 /// How long a body waits to be fetched, and from then on to be acknowledged.
 pub const LIFETIME: Duration = Duration::from_mins(5);

@@ -29,8 +29,8 @@ use super::archive::Archive;
 use super::backend::OpenError;
 use super::claims::{Claim, LIFETIME, Redeemer, Standing};
 use super::location::Location;
-use super::token::{NoRandomness, Token, TokenDigest};
 use super::unfinished;
+use crate::token::{NoRandomness, Token, TokenDigest};
 
 const BODY: &str = "body";
 const RECORD: &str = "record";

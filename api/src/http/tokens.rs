@@ -7,15 +7,17 @@ use std::{fmt, fs, io};
 
 use arc_swap::ArcSwap;
 use cofferdam_runtime::errors::with_causes;
-use ring::digest;
 use subtle::{Choice, ConstantTimeEq as _};
 use tokio::time::MissedTickBehavior;
+
+use crate::token::TokenDigest;
 
 /// A shorter one could be guessed.
 const MIN_LENGTH: usize = 16;
 
 /// The tokens that callers may send, at least one. Digests are compared instead, so that not even a length can be learned.
-pub struct Tokens(Vec<digest::Digest>);
+#[derive(PartialEq, Eq)]
+pub struct Tokens(Vec<TokenDigest>);
 
 /// Why there are no tokens. The messages show none.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +56,7 @@ impl Tokens {
             .map(|(number, line)| {
                 let is_token = line.len() >= MIN_LENGTH && line.bytes().all(|byte| byte.is_ascii_graphic());
                 let unusable = || TokensError::Unusable { path: path.to_owned(), line: number + 1 };
-                if is_token { Ok(digest_of(line)) } else { Err(unusable()) }
+                if is_token { Ok(TokenDigest::of(line)) } else { Err(unusable()) }
             })
             .collect::<Result<_, _>>()?;
         if tokens.is_empty() { Err(TokensError::Empty(path.to_owned())) } else { Ok(Self(tokens)) }
@@ -63,14 +65,8 @@ impl Tokens {
     /// Whether a caller who sends this may call. It takes as long whatever was sent.
     #[must_use]
     pub fn accept(&self, sent: &str) -> bool {
-        let sent = digest_of(sent);
-        let is_one = |token: &digest::Digest| token.as_ref().ct_eq(sent.as_ref());
-        self.0.iter().map(is_one).fold(Choice::from(0), |any, one| any | one).into()
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        let digests = |tokens: &Self| tokens.0.iter().map(|token| token.as_ref().to_vec()).collect::<Vec<_>>();
-        digests(self) == digests(other)
+        let sent = TokenDigest::of(sent);
+        self.0.iter().map(|token| token.ct_eq(&sent)).fold(Choice::from(0), |any, one| any | one).into()
     }
 }
 
@@ -79,10 +75,6 @@ impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tokens({})", self.0.len())
     }
-}
-
-fn digest_of(text: &str) -> digest::Digest {
-    digest::digest(&digest::SHA256, text.as_bytes())
 }
 
 /// What one look at the file came to.
@@ -139,7 +131,7 @@ impl Reloader {
         match Tokens::load(&self.path) {
             Ok(tokens) => {
                 self.logged = None;
-                if self.current.load().is_like(&tokens) {
+                if **self.current.load() == tokens {
                     return Outcome::Unchanged;
                 }
                 self.current.store(Arc::new(tokens));

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ring::digest;
 use tokio::time::Instant;
 
 use super::access::Act;
+use crate::token::TokenDigest;
 
 /// What the cluster said of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub enum Verdict {
     Unknown,
 }
 
-/// A token that wants to do something. It holds the token's SHA-256, and not the token.
+/// A token that wants to do something. It holds the token's digest, and not the token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    token: [u8; 32],
+    token: TokenDigest,
     act: Act,
 }
 
@@ -37,10 +37,7 @@ impl Key {
     /// That of a token.
     #[must_use]
     pub fn of(token: &str, act: Act) -> Self {
-        let mut key = Self { token: [0; 32], act };
-        // Both are 32 bytes.
-        key.token.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
-        key
+        Self { token: TokenDigest::of(token), act }
     }
 }
 

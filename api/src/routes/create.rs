@@ -12,7 +12,6 @@ use cofferdam_runtime::http::{Reply, reply};
 use http::{HeaderMap, StatusCode};
 
 use super::Offers;
-use crate::bodies::Token;
 use crate::http::body::Bodies;
 use crate::http::refusal::Refusal;
 use crate::http::service::Shared;
@@ -21,6 +20,7 @@ use crate::http::validation::Shape;
 use crate::session::pod;
 use crate::session::record::{Confidential, shown};
 use crate::sessions::{NotBegun, Order};
+use crate::token::Token;
 use crate::wire::{App, CreateAppSession, CreateSession, Created, Environment, Io, Mode, Port, Probe};
 
 /// The header by which a client says which terms it has accepted.

@@ -13,7 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::bodies::TokenDigest;
+use crate::token::TokenDigest;
 use crate::wire::{self, Environment, Io, Mode, Port};
 
 /// The key of the body's token: the fetching program's mount names it.

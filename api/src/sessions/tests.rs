@@ -292,14 +292,20 @@ async fn d14_a_start_that_fails_when_its_process_is_gone_leaves_no_pod() {
     until(|| api.object(&format!("pods/run-{id}")).is_none()).await;
 }
 
+/// A session whose start broke off when there was a Secret of it, and no pod.
+async fn broken_off(api: &Api) -> (Sessions, SessionId) {
+    let (sessions, id) = (Sessions::of_test(api.home(), 4), SessionId::parse("abcdefghijkl").unwrap());
+    let Order { record, confidential, .. } = order();
+    let secret = record.secret(&id, "n", &confidential);
+    api.home().cluster.create(&Home::secrets(), "n", &secret).await.unwrap();
+    tell(&sessions, api, &id);
+    (sessions, id)
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_start_left_half_done_is_swept() {
     let api = Api::default();
-    let (sessions, id) = (Sessions::of_test(api.home(), 4), SessionId::parse("abcdefghijkl").unwrap());
-    let Order { record, confidential, .. } = order();
-    let home = api.home();
-    home.cluster.create(&Home::secrets(), "n", &record.secret(&id, "n", &confidential)).await.unwrap();
-    tell(&sessions, &api, &id);
+    let (sessions, id) = broken_off(&api).await;
     assert_eq!(status(&sessions, &id), Some(Status::Starting));
     sessions.sweep(Timestamp::now() + Duration::from_secs(301)).await;
     tell(&sessions, &api, &id);
@@ -345,13 +351,9 @@ fn ses_05_ids_are_names_that_nobody_guesses() {
 #[tokio::test(start_paused = true)]
 async fn what_lives_is_not_ended_for_a_watch_that_is_late() {
     let api = Api::default();
-    let (sessions, id) = (Sessions::of_test(api.home(), 4), SessionId::parse("abcdefghijkl").unwrap());
-    let Order { record, confidential, .. } = order();
-    let home = api.home();
-    home.cluster.create(&Home::secrets(), "n", &record.secret(&id, "n", &confidential)).await.unwrap();
-    tell(&sessions, &api, &id);
+    let (sessions, id) = broken_off(&api).await;
     let pod = json!({"metadata": {"name": format!("run-{id}")}, "status": {"phase": "Running"}});
-    home.cluster.create(&Home::pods(), "n", &pod).await.unwrap();
+    api.home().cluster.create(&Home::pods(), "n", &pod).await.unwrap();
     sessions.sweep(Timestamp::now() + Duration::from_secs(121)).await;
     let secret = api.object(&format!("secrets/s-{id}")).unwrap();
     assert_eq!((Mark::read(&secret), secret["metadata"]["ownerReferences"][0]["kind"].as_str()), (None, Some("Pod")));

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::images::{self, SHELL};
 use crate::install::{self, IMAGE, SYSTEM};
+use crate::kubectl::Kubectl;
 use crate::routing::Door;
 use crate::stage::Stage;
 
@@ -17,11 +18,11 @@ pub const TOKEN: &str = "a-token-of-the-tests-4711";
 pub const API: &str = "--selector=app.kubernetes.io/component=api";
 
 /// The port of its clients.
-const PORT: u16 = 8062;
+pub const PORT: u16 = 8062;
 
-/// A cluster with Cofferdam and the API on it, whose sessions run the files of their clients by a shell, and
-/// which has an app `notebook`. `policy` is the one that
-/// ships where there is none, and `settings` are variables of the API beside those of every test.
+/// A cluster with Cofferdam and the API on it, whose sessions run the files of their clients by a shell, and which has an app
+/// `notebook`. `policy` is the one that ships where there is none, and `settings` are variables of the API beside those of
+/// every test.
 ///
 /// # Errors
 /// What could not be started.
@@ -60,7 +61,7 @@ pub fn start(name: &str, policy: Option<&str>, settings: &[(&str, &str)]) -> Res
     let patch = json!({"spec": {"template": {"spec": pod}}}).to_string();
     stage.system(&["patch", "deployment/cofferdam-api", "--patch", &patch])?;
     install::ready(&stage.kubectl)?;
-    serves(&stage)?;
+    serves(&stage.kubectl)?;
     Ok(stage)
 }
 
@@ -68,17 +69,18 @@ pub fn start(name: &str, policy: Option<&str>, settings: &[(&str, &str)]) -> Res
 ///
 /// # Errors
 /// When it does not get there.
-pub fn serves(stage: &Stage) -> Result<()> {
-    stage.system(&["rollout", "status", "deployment/cofferdam-api", "--timeout=5m"]).map(drop)
+pub fn serves(kubectl: &Kubectl) -> Result<()> {
+    let of = format!("--namespace={SYSTEM}");
+    kubectl.run([of.as_str(), "rollout", "status", "deployment/cofferdam-api", "--timeout=5m"]).map(drop)
 }
 
-/// The pod that serves now.
+/// The pod that serves now, of those that `selector` names.
 ///
 /// # Errors
 /// When there is none.
-pub fn pod(stage: &Stage) -> Result<Value> {
+pub fn pod(stage: &Stage, selector: &str) -> Result<Value> {
     let of = format!("--namespace={SYSTEM}");
-    let running = [of.as_str(), "get", "pods", API, "--field-selector=status.phase=Running"];
+    let running = [of.as_str(), "get", "pods", selector, "--field-selector=status.phase=Running"];
     let pod = stage.kubectl.json(running)?["items"][0].take();
     pod.is_object().then_some(pod).context("no pod of the API runs")
 }
@@ -88,8 +90,8 @@ pub fn pod(stage: &Stage) -> Result<Value> {
 ///
 /// # Errors
 /// When no pod serves.
-pub fn door(stage: &Stage) -> Result<Door> {
-    let pod = pod(stage)?;
+pub fn door(stage: &Stage, selector: &str) -> Result<Door> {
+    let pod = pod(stage, selector)?;
     let address = pod["status"]["podIP"].as_str().context("the API's pod has no address")?.parse()?;
     Ok(Door::on(stage.cluster.relay(SocketAddr::new(address, PORT), 0)?))
 }

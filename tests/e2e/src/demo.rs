@@ -2,6 +2,7 @@
 //! to a person, on a cluster of its own or on the one that their kubectl points to.
 
 use std::io::{BufRead, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -90,6 +91,11 @@ fn on_own(name: &str) -> Result<()> {
     counted::show(&cluster)?;
     go_on(name, &url, &api);
     Ok(())
+}
+
+/// Offers an address of the cluster on a port of this machine, another one where somebody has that.
+fn offer(cluster: &Cluster, target: SocketAddr, port: u16) -> Result<u16> {
+    Ok(cluster.relay(target, port).or_else(|_| cluster.relay(target, 0))?)
 }
 
 /// What a person can do now.

@@ -18,8 +18,8 @@ use super::super::archive::Archive;
 use super::super::claims::LIFETIME;
 use super::super::identity::PodIdentity;
 use super::super::testing::{age, archive_of, base64, file_store, utf8};
-use super::super::token::Token;
 use super::*;
+use crate::token::Token;
 
 const ID: &str = "abcdefghijkl";
 

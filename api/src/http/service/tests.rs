@@ -18,12 +18,12 @@ use super::super::reviewer::Reviewer;
 use super::super::testing::{Client, serve};
 use super::super::tokens::Reloader;
 use super::*;
-use crate::bodies::Token;
 use crate::http::body::Bodies;
 use crate::session::hub::Stream as Output;
 use crate::session::informer::{Seen, Told};
 use crate::session::record::{App, Confidential, Record};
 use crate::session::testing::Api;
+use crate::token::Token;
 use crate::wire::{Io, Mode};
 
 const TOKEN: &str = "token-0123456789-0123456789";

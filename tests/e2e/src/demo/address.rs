@@ -29,10 +29,8 @@ pub(super) fn door(cluster: &Cluster, kubectl: &Kubectl) -> Result<Door> {
     let of = ["--namespace=gateway", "get", "gateway/sessions", "--output=jsonpath={.status.addresses[0].value}"];
     let address = kubectl.run(of)?;
     let address = address.parse().with_context(|| format!("the gateway's address is {address:?}"))?;
-    let target = SocketAddr::new(address, 80);
     // Any other will do: the policy tells people which.
-    let port = cluster.relay(target, PORT).or_else(|_| cluster.relay(target, 0))?;
-    Ok(Door::of_port(port))
+    Ok(Door::of_port(super::offer(cluster, SocketAddr::new(address, 80), PORT)?))
 }
 
 /// The policy of the demo: the profiles as shipped, and addresses that open on this machine.

@@ -14,14 +14,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::say::{BOLD, DIM, GOOD, heading, indent};
+use crate::api::{PORT, serves};
 use crate::images::SHELL;
 use crate::install::{SESSIONS, SYSTEM};
 use crate::kubectl::Kubectl;
 
-/// The port of this machine that leads to the API, unless somebody has it.
-const PORT: u16 = 8062;
-
-/// What is sent: two files, of which one serves the other.
+/// What is sent, but for the image's name: two files, of which one serves the other.
 const SESSION: &str = r#"{
   "bundle": {
     "entryRelativePath": "main.sh",
@@ -32,7 +30,7 @@ const SESSION: &str = r#"{
   },
   "env": {"GREETING": "Hello"},
   "ports": [{"port": 3000, "protocol": "tcp"}],
-  "config": {"image": "cofferdam.test/shell:1", "pullPolicy": "missing"}
+  "config": {"image": "IMAGE", "pullPolicy": "missing"}
 }
 "#;
 
@@ -79,18 +77,19 @@ pub(super) fn show(cluster: &Cluster, kubectl: &Kubectl, token: String) -> Resul
     heading("6. Two files over HTTP, for those who have no kubectl: a session by curl");
     packages::ensure(packages::CURL, &Progress::new())?;
     let of = format!("--namespace={SYSTEM}");
-    kubectl.run([of.as_str(), "rollout", "status", "deployment/cofferdam-api", "--timeout=5m"])?;
+    serves(kubectl)?;
     let address = ["get", "service/cofferdam-api", "--output=jsonpath={.spec.clusterIP}"];
     let address = kubectl.run([&[of.as_str()][..], &address].concat())?;
     let target = SocketAddr::new(address.parse().with_context(|| format!("its address is {address:?}"))?, PORT);
-    let port = cluster.relay(target, PORT).or_else(|_| cluster.relay(target, 0))?;
+    let port = super::offer(cluster, target, PORT)?;
     let door = Door { url: format!("http://localhost:{port}"), token };
 
     println!("  {DIM}the Service cofferdam-api is at API={}; AUTH is \"Authorization: Bearer …\"{DIM:#}", door.url);
     println!("  {DIM}session.json:{DIM:#}");
-    indent(SESSION);
+    let session = SESSION.replace("IMAGE", SHELL);
+    indent(&session);
     let mut shell = Shell::at(&door)?;
-    fs::write(shell.folder.path().join("session.json"), SESSION)?;
+    fs::write(shell.folder.path().join("session.json"), session)?;
     let answer = shell.run("curl --silent --header \"$AUTH\" --json @session.json $API/v1/sessions")?;
     let made: Value = serde_json::from_str(&answer).with_context(|| format!("the API answered {answer:?}"))?;
     let id = made["sessionId"].as_str().with_context(|| format!("the API answered {made}"))?;

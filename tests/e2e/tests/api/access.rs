@@ -28,7 +28,7 @@ fn apply(stage: &mut Stage, overlay: &str) {
     // What was applied has another one.
     let image = format!("COFFERDAM_API_DEFAULT_IMAGE={SHELL}");
     stage.system(&["set", "env", "deployment/cofferdam-api", &image]).unwrap();
-    api::serves(stage).unwrap();
+    api::serves(&stage.kubectl).unwrap();
 }
 
 /// A ServiceAccount, and what it may do to pods of sessions, as `kubectl create role` takes it.
@@ -151,7 +151,7 @@ fn whom_the_cluster_knows_may_do_to_sessions_what_roles_let_it_do_to_their_pods(
     // Another API: what it was not told it finds, and of three sessions two have room.
     assert_eq!(outcome(&client, "DELETE", &format!("/v1/sessions/{other}"), &maker).0, 204);
     stage.system(&["set", "env", "deployment/cofferdam-api", "COFFERDAM_API_SESSIONS=2"]).unwrap();
-    api::serves(&stage).unwrap();
+    api::serves(&stage.kubectl).unwrap();
     let client = installed::client(&stage);
     client.terminal(&id, &stream_token).until("ready-to-serve");
     let (_, third_token) = create(&client, &maker);

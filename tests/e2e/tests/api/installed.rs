@@ -22,14 +22,14 @@ pub(crate) fn start(name: &str) -> Stage {
 
 /// A client of the API that serves now.
 pub(crate) fn client(stage: &Stage) -> Client {
-    Client(api::door(stage).unwrap())
+    Client(api::door(stage, API).unwrap())
 }
 
 /// The API that serves now ends, and another begins.
 pub(crate) fn restart(stage: &Stage) {
     let of = format!("--namespace={SYSTEM}");
     stage.kubectl.run([of.as_str(), "delete", "pods", API, "--wait=true"]).unwrap();
-    api::serves(stage).unwrap();
+    api::serves(&stage.kubectl).unwrap();
 }
 
 /// The pod of a session.

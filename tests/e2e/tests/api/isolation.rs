@@ -19,7 +19,7 @@ const PORTS: [u16; 3] = [8062, 8063, 8080];
 #[test]
 fn d09_a_session_reaches_the_port_of_bodies_and_no_other_of_the_api() {
     let stage = installed::shared();
-    let pod = api::pod(stage).unwrap();
+    let pod = api::pod(stage, api::API).unwrap();
     let api = pod["status"]["podIP"].as_str().unwrap();
     let service = "cofferdam-api.cofferdam-system.svc.cluster.local";
     let all: Vec<String> = PORTS

@@ -1,9 +1,8 @@
 //! The document that says what the API is: programs of others read it, and find the API to be that.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use cofferdam_e2e::api::TOKEN;
+use cofferdam_e2e::api::{self, TOKEN};
 use cofferdam_e2e::install::{SESSIONS, SYSTEM};
 use cofferdam_e2e::namespace::Sessions;
 use cofferdam_e2e::openapi;
@@ -30,10 +29,8 @@ fn the_api_is_what_its_document_says() {
     let sessions = stage.namespace("api-read", Sessions::Enforced);
     another(stage, sessions.name());
     let of = format!("--namespace={SYSTEM}");
-    let its = "--selector=app.kubernetes.io/component=api-read";
-    let pods = stage.kubectl.json([of.as_str(), "get", "pods", its]).unwrap();
-    let address = pods["items"][0]["status"]["podIP"].as_str().unwrap().parse().unwrap();
-    let url = format!("http://127.0.0.1:{}", stage.cluster.relay(SocketAddr::new(address, 8062), 0).unwrap());
+    let door = api::door(stage, "--selector=app.kubernetes.io/component=api-read").unwrap();
+    let url = format!("http://127.0.0.1:{}", door.port());
     let said = openapi::fuzz(&document(), &url, TOKEN, 30);
     let log = stage.kubectl.run([of.as_str(), "logs", &format!("deployment/{NAME}")]).unwrap();
     let said = said.unwrap_or_else(|wrong| panic!("{wrong:#}\n{log}"));

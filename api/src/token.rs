@@ -1,12 +1,12 @@
-//! A token of one session: what lets its pod fetch its body, or a browser read its streams. Whoever serves keeps the digest
-//! alone.
+//! Tokens: what lets a session's pod fetch its body, a browser read its streams, a caller call. Whoever serves keeps the
+//! digest alone.
 
 use std::fmt;
 
 use rustls::crypto::ring::default_provider;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
+use subtle::{Choice, ConstantTimeEq};
 
 /// 192 random bits, as 48 hexadecimal digits.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub struct Token(String);
 pub struct NoRandomness;
 
 /// The SHA-256 of a token. Written as 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TokenDigest([u8; 32]);
 
@@ -72,12 +72,12 @@ impl TokenDigest {
     /// Whether it is the digest of `presented`. How long that takes says nothing about either.
     #[must_use]
     pub fn is_of(&self, presented: &str) -> bool {
-        self.0.ct_eq(&Self::of(presented).0).into()
+        self.ct_eq(&Self::of(presented)).into()
     }
 }
 
 /// Bytes as hexadecimal digits in lower case.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
 
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
@@ -85,6 +85,13 @@ pub(super) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// How long it takes says nothing about either.
+impl ConstantTimeEq for TokenDigest {
+    fn ct_eq(&self, other: &Self) -> Choice {
+        self.0.ct_eq(&other.0)
+    }
 }
 
 impl TryFrom<String> for TokenDigest {
