@@ -1,8 +1,8 @@
 //! The `NetworkPolicy` of a namespace with sessions (defect D27).
 //!
 //! Sessions reach DNS, the port that bodies come from, and the internet less what the policy blocks; never each other. They
-//! are reached by agents and by the data plane of the routing layer; not by an API, which speaks to what runs in a session
-//! through its kubelet. Where the data plane runs cannot be told from a Gateway or a class: most controllers run it in a
+//! are reached by agents, by the data plane of the routing layer, and by an API at the one port where a program's inspector
+//! may listen; to all else that runs in a session an API speaks through its kubelet. Where the data plane runs cannot be told from a Gateway or a class: most controllers run it in a
 //! namespace of their own. So `network.dataPlaneNamespaces` is required where routing is on (lesson L14), and where it is
 //! empty a line in the log says so. A data plane on the nodes' own network has no namespace that a policy could name; there,
 //! use `network.mode: manual`.
@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use cofferdam_kubernetes::{Resource, Selection, json};
 use cofferdam_model::keys::{AGENT, KUBE_SYSTEM, MANAGED_BY, NETWORK_POLICY, SESSION};
 use cofferdam_model::policy::Network;
+use cofferdam_model::ports::INSPECTOR;
 use serde_json::{Value, json};
 
 use crate::objects::digest;
@@ -44,7 +45,10 @@ pub(crate) fn is_ours(policy: &Value) -> bool {
 pub(crate) fn network_policy(enforced: bool, network: &Network, system: &str) -> Value {
     let selected =
         if enforced { json!({}) } else { json!({"matchExpressions": [{"key": SESSION, "operator": "Exists"}]}) };
-    let mut ingress = vec![json!({"from": [component("agent", system)]})];
+    let mut ingress = vec![
+        json!({"from": [component("agent", system)]}),
+        json!({"from": [component("api", system)], "ports": [{"protocol": "TCP", "port": INSPECTOR}]}),
+    ];
     if !network.data_plane_namespaces.is_empty() {
         let from: Vec<_> =
             network.data_plane_namespaces.iter().map(|name| json!({"namespaceSelector": named(name)})).collect();
@@ -173,16 +177,25 @@ mod tests {
             let rules = policy["spec"]["ingress"].as_array().unwrap().clone();
             rules.iter().flat_map(|rule| rule["from"].as_array().unwrap().clone()).collect::<Vec<_>>()
         };
-        let agents = [component("agent", "cofferdam-system")];
-        assert_eq!(from(&Network::default()), agents);
+        let ours = ["agent", "api"].map(|program| component(program, "cofferdam-system"));
+        assert_eq!(from(&Network::default()), ours);
         let data_plane_namespaces = vec!["envoy-gateway-system".to_owned(), "edge".to_owned()];
         let named = from(&Network { data_plane_namespaces, ..Network::default() });
-        assert_eq!(named.len(), 3);
+        assert_eq!(named.len(), 4);
         let name = "kubernetes.io/metadata.name";
-        assert_eq!(named[2], json!({"namespaceSelector": {"matchLabels": {name: "edge"}}}));
-        assert_eq!(agents[0]["namespaceSelector"]["matchLabels"][name], "cofferdam-system");
+        assert_eq!(named[3], json!({"namespaceSelector": {"matchLabels": {name: "edge"}}}));
+        assert_eq!(ours[0]["namespaceSelector"]["matchLabels"][name], "cofferdam-system");
         // A rule without a peer would let everybody in.
         assert!(named.iter().all(|peer| peer != &json!({})));
+    }
+
+    #[test]
+    fn dbg_03_an_api_reaches_the_inspectors_port_and_no_other() {
+        let policy = policy(true, &Network::default());
+        let rules = policy["spec"]["ingress"].as_array().unwrap();
+        let of_api: Vec<_> = rules.iter().filter(|rule| rule["from"].to_string().contains("api")).collect();
+        assert_eq!(of_api.len(), 1);
+        assert_eq!(of_api[0]["ports"], json!([{"protocol": "TCP", "port": 9230}]));
     }
 
     #[test]
@@ -192,7 +205,7 @@ mod tests {
         assert_eq!(serde_json::to_value(typed).unwrap(), policy);
         // These have defaults, so what is stored differs from what is applied if they are left out.
         assert!(policy["spec"]["policyTypes"].is_array());
-        for rule in policy["spec"]["egress"].as_array().unwrap() {
+        for rule in ["ingress", "egress"].iter().flat_map(|way| policy["spec"][way].as_array().unwrap()) {
             for port in rule["ports"].as_array().into_iter().flatten() {
                 assert!(port["protocol"].is_string(), "{port}");
             }

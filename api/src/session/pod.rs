@@ -1,8 +1,10 @@
 //! The pod of a session: what runs, and nothing about how it is confined. All of that the webhook adds, to this pod as to
 //! anybody's, so that there is one place where it is decided.
 
+use std::net::IpAddr;
+
 use cofferdam_model::keys;
-use cofferdam_model::ports::{Ports, PortsError, Protocol};
+use cofferdam_model::ports::{INSPECTOR, Ports, PortsError, Protocol};
 use cofferdam_model::session::SessionId;
 use serde_json::{Map, Value, json};
 
@@ -11,9 +13,6 @@ use crate::wire::{Io, Port, PortProtocol, PullPolicy};
 
 /// The container that is the session's program.
 pub const CONTAINER: &str = "session";
-
-/// Where a program's inspector listens.
-pub const INSPECT_PORT: u16 = 9230;
 
 /// In a command: the path of what is run.
 const ENTRY: &str = "$(ENTRY)";
@@ -107,7 +106,13 @@ pub fn ports(requested: &[Port]) -> Result<Ports, PortsError> {
 /// Whether a program's inspector is listened to: where its port is the program's own, that wins (lesson L31).
 #[must_use]
 pub fn inspects(asked: bool, ports: &Ports) -> bool {
-    asked && ports.tcp().all(|port| port != INSPECT_PORT)
+    asked && ports.tcp().all(|port| port != INSPECTOR)
+}
+
+/// Where a pod is, as its kubelet says.
+#[must_use]
+pub fn address(pod: &Value) -> Option<IpAddr> {
+    pod["status"]["podIP"].as_str()?.parse().ok()
 }
 
 /// The name of a session's pod.

@@ -99,6 +99,17 @@ pub struct Ended {
     pub leaves_pod: bool,
 }
 
+impl<'a> Sighting<'a> {
+    /// The pod, where it is there.
+    #[must_use]
+    pub fn there(self) -> Option<&'a Value> {
+        match self {
+            Self::There(pod) => Some(pod),
+            Self::Awaited | Self::Gone(_) => None,
+        }
+    }
+}
+
 impl Block {
     /// How long it is waited for; none for as long as a session may take to start.
     #[must_use]

@@ -3,6 +3,7 @@
 //! What is written before anybody is attached is in the log alone, and so is what a program wrote that ended before (defect
 //! D04). So the log is read first whenever one attaches, and a last time when the program has ended.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use cofferdam_kubernetes::{Backoff, Failed};
@@ -43,7 +44,10 @@ pub enum Program {
     /// It has not begun.
     Waiting,
     /// It runs.
-    Running,
+    Running {
+        /// Where; none as long as its pod does not say.
+        address: Option<IpAddr>,
+    },
     /// It has ended.
     Ended,
 }
@@ -86,7 +90,7 @@ pub async fn run(
         // Once, and not at once: a program that ends cannot be attached to before its pod says so.
         if failures.failures() == TOLD {
             let line = format!("\r\n[attach: {}]\r\n", tell("attaching to a session's terminal", &failed));
-            output(stream(io), line.as_bytes());
+            output(notices(io), line.as_bytes());
         }
         // Whole lines can be read all the same; whether they can is told with the next attempt.
         let _ = log::read(home, &pod, &mut shown, |bytes| output(stream(io), bytes)).await;
@@ -114,11 +118,14 @@ async fn attached(
     let mut terminal = attach::attach(home, pod, io).await?;
     log::read(home, pod, shown, |bytes| output(stream(io), bytes)).await?;
     let (early, ended) = terminal.early()?;
-    let is_seen = shown.overlap(&early);
-    let new = &early[is_seen..];
-    if !new.is_empty() {
-        shown.add(new);
-        output(stream(io), new);
+    let mut is_seen = shown.overlap(&early.iter().flat_map(|(_, bytes)| bytes).copied().collect::<Vec<_>>());
+    for (stream, bytes) in &early {
+        let (_, new) = bytes.split_at(is_seen.min(bytes.len()));
+        is_seen -= bytes.len() - new.len();
+        if !new.is_empty() {
+            shown.add(new);
+            output(*stream, new);
+        }
     }
     if ended {
         return Ok(());
@@ -146,11 +153,20 @@ async fn finish(home: &Home, pod: &str, io: Io, shown: &mut Shown, output: &mut 
     }
 }
 
-/// What the log's bytes are taken for: it does not tell one from the other.
+/// What the log's bytes are taken for. It has both streams in one, and asking for one alone is a feature of Kubernetes'
+/// (`PodLogsQuerySplitStreams`) that clusters are without unless somebody turns it on.
 fn stream(io: Io) -> Stream {
     match io {
         Io::Tty => Stream::Tty,
         Io::Streams => Stream::Stdout,
+    }
+}
+
+/// Where lines of ours go: not into what a program writes for other programs.
+pub(crate) fn notices(io: Io) -> Stream {
+    match io {
+        Io::Tty => Stream::Tty,
+        Io::Streams => Stream::Stderr,
     }
 }
 

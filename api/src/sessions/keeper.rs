@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cofferdam_kubernetes::{Backoff, Failed};
+use cofferdam_model::ports::INSPECTOR;
 use cofferdam_model::session::SessionId;
 use cofferdam_runtime::errors::with_causes;
 use k8s_openapi::jiff::Timestamp;
@@ -17,17 +18,18 @@ use crate::cluster::Home;
 use crate::routes::Live;
 use crate::session::hub::Hub;
 use crate::session::informer::Seen;
+use crate::session::inspector::{self, Heard};
 use crate::session::marks::Mark;
-use crate::session::pod::pod_name;
+use crate::session::pod::{self, pod_name};
 use crate::session::record::Record;
 use crate::session::start::Outcome;
 use crate::session::state::{Ended, Sighting, State, state};
 use crate::session::stop::{self, GRACE_SECONDS};
 use crate::session::story::Story;
 use crate::session::terminal::{self, Program};
-use crate::wire::{self, Io, Status, TerminalInput};
+use crate::wire::{self, Event, Io, Phase, Status, TerminalInput};
 
-/// What is typed before the program takes it: so many messages of clients wait.
+/// What is typed before the program takes it: so many pieces of what clients send wait.
 const TYPED_AHEAD: usize = 64;
 
 /// Between attempts of what has to be done.
@@ -168,12 +170,13 @@ impl Keeper {
     async fn keep(mut self, first: Next, program: watch::Receiver<Program>, typed: mpsc::Receiver<TerminalInput>) {
         let (home, id, hub) = (self.home.clone(), self.id.clone(), Arc::clone(&self.hub));
         let io = self.record.apps.first().map_or(Io::Tty, |app| app.io);
+        let inspector = inspect(self.record.clone(), Arc::clone(&hub), program.clone());
         let terminal = async {
             terminal::run(&home, &id, io, program, typed, |stream, bytes| hub.output(stream, bytes)).await;
             hub.finish();
         };
-        // The one has read the program's last words when it ends, and the other may go on cleaning up.
-        tokio::join!(terminal, self.follow(first));
+        // The one has read the program's last words when it ends, and the others may go on cleaning up.
+        tokio::join!(terminal, inspector, self.follow(first));
     }
 
     /// Follows what becomes known until the session has ended and nothing is left to do.
@@ -198,7 +201,7 @@ impl Keeper {
         let program = match state(&facts) {
             _ if turn.ended.is_some() => Program::Ended,
             State::Starting(_) => Program::Waiting,
-            State::Running | State::Leaving => Program::Running,
+            State::Running | State::Leaving => Program::Running { address: facts.pod.there().and_then(pod::address) },
             State::Ended(_) => Program::Ended,
         };
         // Of a program that never was there is no log.
@@ -248,6 +251,28 @@ impl Keeper {
         })
         .await;
     }
+}
+
+/// Passes on what the program's inspector says, where somebody asked for it.
+async fn inspect(record: Record, hub: Arc<Hub>, program: watch::Receiver<Program>) {
+    let Some(app) = record.apps.first() else { return };
+    let ports = pod::ports(&app.ports).unwrap_or_default();
+    if !pod::inspects(record.inspect, &ports) {
+        return;
+    }
+    inspector::run(program, INSPECTOR, |heard| match heard {
+        Heard::Event(frame) => drop(hub.tell(&Event::Debug { app: app.name.clone(), frame })),
+        Heard::NoAnswer => {
+            let message =
+                format!("Nothing on port {INSPECTOR} answers as an inspector; events of it come once it does");
+            hub.tell(&Event::Progress { app: Some(app.name.clone()), phase: Phase::Boot, message, done: None });
+        }
+        Heard::NoAddress => {
+            let line = "\r\n[inspect: the pod has no address; events come once it has]\r\n";
+            hub.output(terminal::notices(app.io), line.as_bytes());
+        }
+    })
+    .await;
 }
 
 /// Does something in the cluster, again and again until it is done.

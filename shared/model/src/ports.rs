@@ -10,6 +10,9 @@ use crate::keys;
 /// The most ports that a session may have: each TCP port is a route, and all of a session's fit one `EndpointSlice`.
 pub const MOST: usize = 32;
 
+/// Where a program's inspector listens, if a client asked for one. It is published only where the program serves it itself.
+pub const INSPECTOR: u16 = 9230;
+
 /// TCP before UDP: a gateway was seen to pick a Service's port by its number alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -8,6 +8,7 @@
 //! | [`archive`] | a tar file, or a tar.gz | unpacked, nothing of it lies or leads outside, or it is refused |
 //! | [`annotations`] | ports, endpoints or an id, as a pod has them | read, written and read again it is the same |
 //! | [`session`] | the body of a request for a session | it is one as its type says, or is told what is wrong |
+//! | [`inspector`] | what a program's inspector streams | only events come of it, however it is cut, and little is held |
 //! | [`harden`] | a pod | hardened once and for all, the patch says so, and the result is [`hard`]; or refused with a reason |
 //!
 //! A target is a function of bytes that panics where a promise is broken. [`engine`] builds the programs in
@@ -22,6 +23,7 @@ pub mod decimal;
 pub mod engine;
 pub mod hard;
 pub mod harden;
+pub mod inspector;
 pub mod mutate;
 pub mod policy;
 pub mod program;

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{annotations, archive, harden, policy, quantity, review, session};
+use crate::{annotations, archive, harden, inspector, policy, quantity, review, session};
 
 /// Something that takes bytes from others.
 #[derive(Debug)]
@@ -78,12 +78,22 @@ pub const SESSION: Target = Target {
     shipped: &[],
 };
 
+/// [`inspector::check`].
+pub const INSPECTOR: Target = Target {
+    name: "inspector",
+    check: inspector::check,
+    max_len: 4 * 1024,
+    runs: 500_000,
+    vocabulary: &[],
+    shipped: &[],
+};
+
 /// [`archive::check`].
 pub const ARCHIVE: Target =
     Target { name: "archive", check: archive::check, max_len: 8 * 1024, runs: 10_000, vocabulary: &[], shipped: &[] };
 
 /// All of them.
-pub const ALL: [&Target; 7] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN, &ANNOTATIONS, &SESSION, &ARCHIVE];
+pub const ALL: [&Target; 8] = [&REVIEW, &QUANTITY, &POLICY, &HARDEN, &ANNOTATIONS, &SESSION, &INSPECTOR, &ARCHIVE];
 
 /// The folder of the workspace.
 #[must_use]

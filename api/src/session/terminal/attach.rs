@@ -4,6 +4,7 @@
 //! being read.
 
 use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -13,8 +14,9 @@ use hyper_util::rt::TokioIo;
 use kube::core::Request;
 use kube::core::subresource::AttachParams;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio::time::{interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -36,14 +38,24 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// What lies between closes connections that are silent for longer.
 const PING: Duration = Duration::from_secs(30);
 
+/// One on which nothing comes for so long, not even an answer to a ping, is cut off: what is sent would be tried for a quarter of
+/// an hour.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// Unless more than this was sent meanwhile: a program that does not read keeps the pings behind it from being answered.
+const MOST_UNANSWERED: usize = 64 * 1024;
+
 /// So much of what came before the log was read is compared with it.
 const MOST_EARLY: usize = 64 * 1024;
 
 /// A terminal that somebody is attached to.
-pub(super) struct Terminal {
-    socket: WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>,
+pub(super) struct Terminal<S = TokioIo<hyper::upgrade::Upgraded>> {
+    socket: WebSocketStream<S>,
     io: Io,
 }
+
+/// Some of what a program wrote.
+pub(super) type Piece = (Stream, Vec<u8>);
 
 /// What a message means.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,16 +90,19 @@ pub(super) async fn attach(home: &Home, pod: &str, io: Io) -> Result<Terminal, F
     Err(failed)
 }
 
-impl Terminal {
-    /// What has come by now, and whether that was all.
-    pub(super) fn early(&mut self) -> Result<(Vec<u8>, bool), Failed> {
-        let mut early = Vec::new();
-        while early.len() < MOST_EARLY {
+impl<S: AsyncRead + AsyncWrite + Unpin> Terminal<S> {
+    /// What has come by now, piece by piece, and whether that was all.
+    pub(super) fn early(&mut self) -> Result<(Vec<Piece>, bool), Failed> {
+        let (mut early, mut length) = (Vec::new(), 0);
+        while length < MOST_EARLY {
             let Some(next) = self.socket.next().now_or_never() else { break };
             let Some(message) = next else { return Ok((early, true)) };
             let message = message.map_err(|error| broken(&error))?;
             match came(&message, self.io) {
-                Came::Output(_, bytes) => early.extend_from_slice(bytes),
+                Came::Output(stream, bytes) => {
+                    length += bytes.len();
+                    early.push((stream, bytes.to_vec()));
+                }
                 Came::End(end) => return end.map(|()| (early, true)).map_err(|message| refused(&message)),
                 Came::Nothing => {}
             }
@@ -104,27 +119,35 @@ impl Terminal {
         let io = self.io;
         let (mut sending, mut coming) = self.socket.split();
         let mut pings = interval(PING);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let unanswered = AtomicUsize::new(0);
         let send = async {
             loop {
                 let message = tokio::select! {
                     next = next(input) => Message::Binary(sent(&next)),
                     _ = pings.tick() => Message::Ping(Bytes::new()),
                 };
+                unanswered.fetch_add(message.len(), Ordering::Relaxed);
                 if let Err(error) = sending.send(message).await {
                     return Err(broken(&error));
                 }
             }
         };
         let receive = async {
-            while let Some(message) = coming.next().await {
-                let message = message.map_err(|error| broken(&error))?;
+            loop {
+                let message = match timeout(SILENCE, coming.next()).await {
+                    Ok(Some(message)) => message.map_err(|error| broken(&error))?,
+                    Ok(None) => return Ok(()),
+                    Err(_) if unanswered.load(Ordering::Relaxed) > MOST_UNANSWERED => continue,
+                    Err(_) => return Err(cut_off()),
+                };
+                unanswered.store(0, Ordering::Relaxed);
                 match came(&message, io) {
                     Came::Output(stream, bytes) => output(stream, bytes),
                     Came::End(end) => return end.map_err(|message| refused(&message)),
                     Came::Nothing => {}
                 }
             }
-            Ok(())
         };
         tokio::select! {
             done = receive => done,
@@ -181,42 +204,13 @@ fn broken(error: &tokio_tungstenite::tungstenite::Error) -> Failed {
     Failed { class: Class::Unreachable, detail: format!("the terminal broke off: {error}") }
 }
 
+fn cut_off() -> Failed {
+    Failed { class: Class::Unreachable, detail: format!("nothing came of the terminal for {} s", SILENCE.as_secs()) }
+}
+
 fn refused(message: &str) -> Failed {
     Failed { class: Class::Other, detail: format!("the terminal ended: {message}") }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pty_01_a_message_says_what_it_belongs_to() {
-        let message = |bytes: &[u8]| Message::Binary(Bytes::copy_from_slice(bytes));
-        for (bytes, io, expected) in [
-            (&b"\x01hi"[..], Io::Tty, Came::Output(Stream::Tty, b"hi")),
-            (b"\x01hi", Io::Streams, Came::Output(Stream::Stdout, b"hi")),
-            (b"\x02hi", Io::Streams, Came::Output(Stream::Stderr, b"hi")),
-            // As each stream begins.
-            (b"\x01", Io::Tty, Came::Nothing),
-            (b"", Io::Tty, Came::Nothing),
-            (b"\x03{\"status\":\"Success\"}", Io::Tty, Came::End(Ok(()))),
-            (b"\x03{\"status\":\"Failure\",\"message\":\"gone\"}", Io::Tty, Came::End(Err("gone".to_owned()))),
-            (b"\x03no JSON", Io::Tty, Came::End(Err(String::new()))),
-            (b"\xff\x01", Io::Tty, Came::Nothing),
-        ] {
-            assert_eq!(came(&message(bytes), io), expected, "{bytes:?}");
-        }
-        assert_eq!(came(&Message::text("\u{1}hi"), Io::Tty), Came::Nothing);
-    }
-
-    #[test]
-    fn pty_03_what_is_typed_and_the_size_go_their_own_channels() {
-        assert_eq!(&sent(&TerminalInput::Bytes(Bytes::from_static(b"\x04")))[..], b"\x00\x04");
-        let resize = sent(&TerminalInput::Size(TerminalSize { columns: 80, rows: 24 }));
-        let (channel, size) = resize.split_first().unwrap();
-        assert_eq!(
-            (*channel, serde_json::from_slice::<Value>(size).unwrap()),
-            (4, serde_json::json!({"Width": 80, "Height": 24}))
-        );
-    }
-}
+mod tests;

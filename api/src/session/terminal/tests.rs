@@ -25,6 +25,8 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::*;
 use crate::wire::TerminalSize;
 
+const RUNNING: Program = Program::Running { address: None };
+
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// What the API server has.
@@ -159,7 +161,7 @@ async fn sent(socket: &mut Socket) -> Vec<u8> {
 #[tokio::test]
 async fn pty_01_what_a_program_writes_is_given_once_from_its_first_word_to_its_last() {
     let mut scene = Scene::new("one\ntwo\n", Some(""), Program::Waiting).await;
-    scene.program.send(Program::Running).unwrap();
+    scene.program.send(RUNNING).unwrap();
     let mut socket = scene.attached.recv().await.unwrap();
     scene.until_output("two\n").await;
     socket.send(binary(b"\x01> ")).await.unwrap();
@@ -184,7 +186,7 @@ async fn pty_01_what_a_program_writes_is_given_once_from_its_first_word_to_its_l
 
 #[tokio::test]
 async fn what_is_in_the_log_and_on_the_terminal_is_given_once() {
-    let mut scene = Scene::new("one\ntwo\n", Some("two\nthree\n"), Program::Running).await;
+    let mut scene = Scene::new("one\ntwo\n", Some("two\nthree\n"), RUNNING).await;
     // It is never closed.
     let _socket = scene.attached.recv().await.unwrap();
     scene.until_output("three\n").await;
@@ -202,7 +204,7 @@ async fn d04_of_a_program_that_ended_before_anybody_was_attached_the_log_is_give
 
 #[tokio::test]
 async fn pty_02_a_terminal_that_cannot_be_attached_to_says_so_and_whole_lines_are_given_all_the_same() {
-    let scene = Scene::new("one\n", None, Program::Running).await;
+    let scene = Scene::new("one\n", None, RUNNING).await;
     scene.until_output("[attach: ").await;
     scene.logs("two\n");
     scene.until_output("two\n").await;

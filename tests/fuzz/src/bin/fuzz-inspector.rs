@@ -1,0 +1,5 @@
+//! The target [`cofferdam_fuzz::inspector`].
+
+#![cfg_attr(fuzzing, no_main)]
+
+cofferdam_fuzz::program!(INSPECTOR);
