@@ -65,10 +65,10 @@ pub struct ConfigForm {
 }
 
 impl Features {
-    /// What sessions can do as long as none outlives its program. Each has a terminal.
+    /// What sessions can do as long as none outlives its program.
     #[must_use]
     pub fn ours() -> Self {
-        Self { io: vec![Io::Tty], ports: true, watch: false }
+        Self { io: vec![Io::Tty, Io::Streams], ports: true, watch: false }
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
             json!({
                 "displayName": "Cofferdam",
                 "description": "Runs programs as hardened pods of a Kubernetes cluster",
-                "features": {"io": ["tty"], "ports": true, "watch": false},
+                "features": {"io": ["tty", "streams"], "ports": true, "watch": false},
                 "config": {"schema": {
                     "type": "object",
                     "required": ["image", "pullPolicy"],

@@ -21,4 +21,4 @@ pub use session::{
     App, Bundle, BundleFile, Config, CreateAppSession, CreateSession, Created, Encoding, Environment, Io, Mode, Port,
     PullPolicy, Session, SessionApp,
 };
-pub use terminal::{ClientFrame, ServerFrame, TerminalInput, TerminalSize};
+pub use terminal::{ClientFrame, RESIZE_UNSUPPORTED, ServerFrame, TerminalInput, TerminalSize};

@@ -3,6 +3,7 @@
 //! ```text
 //! server ─▶ text   {"type":"seq","seq":…,"app":…,"io":"tty"}    first
 //!           text   {"type":"gap","reason":"buffer_evicted"}     where bytes are not kept any more
+//!           text   {"type":"error","error":"resize_unsupported","io":"streams"}
 //!           binary sequence number, 32 bits, big endian │ stream: 0 terminal, 1 output, 2 errors │ bytes
 //! client ─▶ binary what is typed
 //!           text   {"type":"resize","cols":…,"rows":…}
@@ -10,29 +11,26 @@
 //!
 //! What is sent is read from the hub when the socket takes it, so a client that does not read holds 64 KiB, loses its
 //! place in time, and its connection when it takes nothing at all. Reading and writing go on beside each other: a client
-//! that types while it does not read is not waited for.
+//! that types while it does not read is not waited for, nor is a program that does not read what is typed.
 //!
 //! Sequence numbers are those of the hub. On the wire they have 32 bits: a session that a restarted process goes on with
 //! counts from the milliseconds since it was created, which fits 49 days. What does not fit is sent as the largest.
 
-use std::pin::pin;
-use std::time::Duration;
-
 use bytes::{BufMut as _, Bytes, BytesMut};
-use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::stream::SplitSink;
 use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::sync::{Notify, mpsc};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
 use super::websocket::{self, Close, Socket};
 use super::{BATCH_BYTES, QUIET};
 use crate::session::hub::{Chunk, Chunks, Hub, Next};
-use crate::wire::{ClientFrame, GAP_REASON, Io, ServerFrame, TerminalInput, TerminalSize};
+use crate::wire::{GAP_REASON, Io, RESIZE_UNSUPPORTED, ServerFrame, TerminalInput};
 
-/// Sizes that come faster than this are those of a window that somebody is still pulling at.
-const RESIZE_PAUSE: Duration = Duration::from_millis(50);
+mod typing;
+
+use typing::receive;
 
 /// A reader of a session's terminal, and where it begins.
 #[derive(Debug)]
@@ -48,9 +46,8 @@ impl Terminal {
     /// The terminal's bytes after that number; nothing where it is over, and there are none.
     #[must_use]
     pub fn read(hub: &Hub, after: u64) -> Option<Self> {
-        // As the hub does: a number that nobody was given yet is another process's.
-        let after = if after > hub.last_seq() { 0 } else { after };
         let mut chunks = hub.bytes(after);
+        let after = chunks.after();
         let mut first = Vec::new();
         while let Some(next) = chunks.try_next() {
             match next {
@@ -76,11 +73,12 @@ pub async fn talk(
     close: CancellationToken,
 ) {
     let (mut sink, mut stream) = socket.split();
+    let refused = Notify::new();
     let why = tokio::select! {
         biased;
         () = close.cancelled() => Some(Close::Restarting),
-        sent = send(&mut sink, terminal, app, io) => sent.ok().map(|()| Close::Ended),
-        () = receive(&mut stream, input) => None,
+        sent = send(&mut sink, terminal, app, io, &refused) => sent.ok().map(|()| Close::Ended),
+        () = receive(&mut stream, input, io, &refused) => None,
     };
     // Both halves are of one socket, so they always fit.
     if let (Some(why), Ok(socket)) = (why, sink.reunite(stream)) {
@@ -88,8 +86,14 @@ pub async fn talk(
     }
 }
 
-/// Sends what there is until the terminal ends.
-async fn send(sink: &mut SplitSink<Socket, Message>, terminal: Terminal, app: &str, io: Io) -> Result<(), Error> {
+/// Sends what there is until the terminal ends, and whenever a size was `refused` that it was.
+async fn send(
+    sink: &mut SplitSink<Socket, Message>,
+    terminal: Terminal,
+    app: &str,
+    io: Io,
+    refused: &Notify,
+) -> Result<(), Error> {
     let Terminal { mut chunks, first, after } = terminal;
     sink.feed(notice(&ServerFrame::Seq { seq: on_wire(after), app: app.to_owned(), io })).await?;
     for next in first {
@@ -109,46 +113,12 @@ async fn send(sink: &mut SplitSink<Socket, Message>, terminal: Terminal, app: &s
         }
         sink.flush().await?;
         let next = tokio::select! {
-            biased;
+            () = refused.notified() => Some(notice(&ServerFrame::Error { error: RESIZE_UNSUPPORTED, io })),
             next = chunks.next() => message(next),
             () = tokio::time::sleep(QUIET) => Some(Message::Ping(Bytes::new())),
         };
         let Some(message) = next else { return Ok(()) };
         sink.feed(message).await?;
-    }
-}
-
-/// Takes what the client sends until it leaves. A terminal that is over takes nothing, and nobody is told.
-async fn receive(stream: &mut SplitStream<Socket>, input: mpsc::Sender<TerminalInput>) {
-    let mut size: Option<TerminalSize> = None;
-    let mut due = pin!(tokio::time::sleep(Duration::ZERO));
-    loop {
-        let message = tokio::select! {
-            biased;
-            () = &mut due, if size.is_some() => {
-                if let Some(size) = size.take() {
-                    let _ = input.send(TerminalInput::Size(size)).await;
-                }
-                continue;
-            }
-            message = stream.next() => message,
-        };
-        match message {
-            Some(Ok(Message::Binary(bytes))) => {
-                let _ = input.send(TerminalInput::Bytes(bytes)).await;
-            }
-            Some(Ok(Message::Text(text))) => {
-                // What is no frame of ours is ignored: a later client may know more than we do.
-                if let Ok(ClientFrame::Resize { cols, rows }) = serde_json::from_str(&text) {
-                    if size.is_none() {
-                        due.as_mut().reset(Instant::now() + RESIZE_PAUSE);
-                    }
-                    size = Some(TerminalSize::clamped(cols, rows));
-                }
-            }
-            Some(Ok(_)) => {}
-            Some(Err(_)) | None => return,
-        }
     }
 }
 

@@ -213,13 +213,6 @@ impl Refusal {
         Self::bad_request("port_conflict", message)
     }
 
-    /// The app's output cannot be told apart.
-    #[must_use]
-    pub fn io_unsupported() -> Self {
-        let message = "a program has a terminal here, which does not tell its output apart; leave `io` out";
-        Self::bad_request("io_unsupported", message.to_owned())
-    }
-
     /// The session ends with its program.
     #[must_use]
     pub fn not_a_watch_session() -> Self {

@@ -10,7 +10,7 @@ use http::header::{
     UPGRADE,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -85,7 +85,9 @@ impl Asked {
     pub fn by(head: &Parts) -> Result<Self, Refusal> {
         let headers = &head.headers;
         let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
-        let is_asked = head.version == Version::HTTP_11
+        // A route for GET is one for HEAD, which has an answer without what follows.
+        let is_asked = head.method == Method::GET
+            && head.version == Version::HTTP_11
             && names(headers, &CONNECTION, "upgrade")
             && names(headers, &UPGRADE, "websocket")
             // Behind a body, the other protocol could not begin.

@@ -176,8 +176,7 @@ pub fn only_app(create: &CreateSession) -> Result<App, Refusal> {
     }
     ports_beside_each_other(apps.iter().flat_map(|app| &app.ports))?;
     match apps.as_slice() {
-        [app] if app.io == Io::Tty => Ok(app.clone()),
-        [_] => Err(Refusal::io_unsupported()),
+        [app] => Ok(app.clone()),
         _ => Err(Refusal::watch_disabled("a session that ends with its program has one; send one app")),
     }
 }
@@ -249,9 +248,11 @@ mod tests {
     fn a_request_that_names_no_app_has_one_with_the_bundles_entry_and_the_requests_ports() {
         let app = only_app(&create(&json!({}))).unwrap();
         assert_eq!((app.name.as_str(), app.entry_relative_path.as_str(), app.ports.len()), ("app", "a.yaml", 2));
-        let named = json!({"apps": [{"name": "web", "entryRelativePath": "web.yaml"}]});
+        assert_eq!(app.io, Io::Tty);
+        let named = json!({"apps": [{"name": "web", "entryRelativePath": "web.yaml", "io": "streams"}]});
         let app = only_app(&create(&named)).unwrap();
         assert_eq!((app.name.as_str(), app.entry_relative_path.as_str(), app.ports.len()), ("web", "web.yaml", 0));
+        assert_eq!(app.io, Io::Streams);
     }
 
     #[test]
@@ -273,7 +274,6 @@ mod tests {
                 "port_conflict",
             ),
             (json!({"apps": [app("a"), app("b")]}), "watch_disabled"),
-            (json!({"apps": [{"name": "a", "entryRelativePath": "a", "io": "streams"}]}), "io_unsupported"),
         ] {
             let refusal = only_app(&create(&more)).unwrap_err();
             assert_eq!((refusal.status(), refusal.code()), (StatusCode::BAD_REQUEST, Some(error)), "{more}");

@@ -59,9 +59,9 @@ pub fn operation(schemas: &mut Schemas) -> Operation {
         .query("app", "Which app's; it may be left out where there is one")
         .answer_of(
             101,
-            "A WebSocket. Text frames say where it begins (`seq`) and what is missing (`gap`); a binary frame is a number of 32 \
-             bits, big endian, a byte for the stream (0 terminal, 1 output, 2 errors), and bytes. Numbers rise by one; where the \
-             server was restarted they go on from the milliseconds since the session was made, which fits 49 days. The client \
+            "A WebSocket. Text frames say where it begins (`seq`), what is missing (`gap`), what cannot be done (`error`); \
+             a binary frame is a number of 32 bits, big endian, a byte for the stream (0 terminal, 1 output, 2 errors), and bytes. \
+             Numbers rise by one; where the server was restarted they go on from the milliseconds since the session was made, which fits 49 days. The client \
              sends what is typed as binary frames, and `{\"type\":\"resize\",\"cols\":80,\"rows\":24}` as text. Closed with 1000 \
              at the end, 1012 when the server goes, 4401 without a token, 4403 for a page or a caller that \
              may not, 1013 when nobody can say whether it may, 4404 where there is no \

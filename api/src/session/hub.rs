@@ -185,12 +185,6 @@ impl Hub {
         self.bytes.read(after)
     }
 
-    /// The number of the last chunk; one below the first where there was none yet.
-    #[must_use]
-    pub fn last_seq(&self) -> u64 {
-        self.bytes.kept().ring.last()
-    }
-
     /// How many read events or bytes just now.
     #[must_use]
     pub fn readers(&self) -> usize {
@@ -237,6 +231,12 @@ impl Stream {
 }
 
 impl<T: Clone> Reader<T> {
+    /// The id after which it goes on; 0 for all that is kept.
+    #[must_use]
+    pub fn after(&self) -> u64 {
+        self.last
+    }
+
     /// What is next, as soon as there is something. After [`Next::End`] it is that for ever. Nothing is lost where the
     /// future is dropped.
     pub async fn next(&mut self) -> Next<T> {

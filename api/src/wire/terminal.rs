@@ -26,7 +26,17 @@ pub enum ServerFrame {
         /// `buffer_evicted`.
         reason: &'static str,
     },
+    /// What the client asked for cannot be done.
+    Error {
+        /// [`RESIZE_UNSUPPORTED`].
+        error: &'static str,
+        /// How the output is told apart, which is why.
+        io: Io,
+    },
 }
+
+/// What has no terminal has no size.
+pub const RESIZE_UNSUPPORTED: &str = "resize_unsupported";
 
 /// A text frame from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -96,5 +106,8 @@ mod tests {
         assert_eq!(serde_json::to_value(seq).unwrap(), json!({"type": "seq", "seq": 7, "app": "app", "io": "tty"}));
         let gap = ServerFrame::Gap { reason: super::super::GAP_REASON };
         assert_eq!(serde_json::to_value(gap).unwrap(), json!({"type": "gap", "reason": "buffer_evicted"}));
+        let refused = ServerFrame::Error { error: RESIZE_UNSUPPORTED, io: Io::Streams };
+        let expected = json!({"type": "error", "error": "resize_unsupported", "io": "streams"});
+        assert_eq!(serde_json::to_value(refused).unwrap(), expected);
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::TOKEN;
@@ -166,6 +166,74 @@ async fn d29_sessions_outlive_the_program_and_its_next_one_goes_on_with_them() {
         }
     }
     assert!(program.cluster.object(&pod).is_some(), "it goes on");
+}
+
+#[tokio::test]
+async fn pty_04_output_that_is_told_apart_stays_so_and_a_next_program_knows_it() {
+    let mut program = Program::start(&["--auth=none"]).await;
+    let mut wanted: Value = serde_json::from_str(&wanted()).unwrap();
+    wanted["apps"] = json!([{"name": "web", "entryRelativePath": "app.yaml", "io": "streams"}]);
+    let (status, created) = program.ask("POST", "/v1/sessions", &wanted.to_string()).await;
+    assert_eq!(status, 201, "{created}");
+    let id = created["sessionId"].as_str().unwrap();
+    let (pod, path) = (format!("pods/run-{id}"), format!("/v1/sessions/{id}"));
+    let container = program.cluster.object(&pod).unwrap()["spec"]["containers"][0].clone();
+    assert_eq!((&container["tty"], &container["stdin"]), (&json!(false), &json!(true)));
+    program.cluster.merge(&pod, &json!({"status": {"phase": "Running"}}));
+    let mut attached = program.cluster.attached.recv().await.unwrap();
+    let url = format!("ws://x{path}/io?app=web");
+    let stream = TcpStream::connect(program.address).await.unwrap();
+    let (mut terminal, _) = tokio_tungstenite::client_async(&url, stream).await.unwrap();
+    assert_eq!(terminal.next().await.unwrap().unwrap(), told_apart(0));
+    for (sent, came) in [(b"\x01one", b"\x01one"), (b"\x02two", b"\x02two")] {
+        attached.send(Message::Binary(Bytes::from_static(sent))).await.unwrap();
+        let Message::Binary(frame) = terminal.next().await.unwrap().unwrap() else { panic!("it is no output") };
+        assert_eq!(&frame[4..], came);
+    }
+    let cluster = program.kill().await;
+    cluster.logs("one\ntwo\n");
+    let program = Program::start_in(cluster, &["--auth=none"]).await;
+    let (_, session) = program.ask("GET", &path, "").await;
+    assert_eq!((&session["apps"][0]["name"], &session["apps"][0]["io"]), (&json!("web"), &json!("streams")));
+    let stream = TcpStream::connect(program.address).await.unwrap();
+    let (mut terminal, _) = tokio_tungstenite::client_async(&url, stream).await.unwrap();
+    assert_eq!(terminal.next().await.unwrap().unwrap(), told_apart(0));
+    loop {
+        if let Message::Binary(frame) = terminal.next().await.unwrap().unwrap() {
+            // The log does not tell one from the other.
+            break assert_eq!(&frame[4..], b"\x01one\ntwo\n");
+        }
+    }
+}
+
+/// The first frame of output that is told apart.
+fn told_apart(seq: u32) -> Message {
+    Message::text(format!(r#"{{"type":"seq","seq":{seq},"app":"web","io":"streams"}}"#))
+}
+
+#[tokio::test]
+async fn dbg_01_events_of_a_programs_inspector_are_events_of_its_session() {
+    let program = Program::start(&["--auth=none"]).await;
+    // An address of this machine that nobody else listens at.
+    let pod_address = "127.92.30.1";
+    let inspector = TcpListener::bind((pod_address, 9230)).await.unwrap();
+    let (id, pod) = begun(&program).await;
+    program.cluster.merge(&pod, &json!({"status": {"phase": "Running", "podIP": pod_address}}));
+    let (mut stream, _) = inspector.accept().await.unwrap();
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") {
+        assert!(stream.read_buf(&mut asked).await.unwrap() > 0, "no request");
+    }
+    let frames = "data: {\"kind\":\"log\",\"line\":\"no\"}\n\ndata: {\"event\":\"Kernel.Starting\"}\n\n";
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{frames}");
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    let told = events_until(&program, &id, 0, "Kernel.Starting\"}}\n\n").await;
+    let expected =
+        "event: debug\ndata: {\"type\":\"debug\",\"app\":\"app\",\"frame\":{\"event\":\"Kernel.Starting\"}}\n\n";
+    assert!(told.contains(expected) && !told.contains("line"), "{told}");
+    assert_eq!(program.ask("DELETE", &format!("/v1/sessions/{id}"), "").await.0, 204);
+    // It is let go of.
+    assert_eq!(stream.read_to_end(&mut Vec::new()).await.unwrap(), 0);
 }
 
 #[tokio::test]

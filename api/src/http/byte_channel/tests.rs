@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cofferdam_runtime::http::{Limits, Phases};
 use futures_util::StreamExt as _;
@@ -14,9 +15,14 @@ use super::super::testing::{Client, serve};
 use super::super::websocket::Asked;
 use super::*;
 use crate::session::hub::{Limits as Kept, Stream};
+use crate::wire::TerminalSize;
 
 /// Serves a hub's terminal on every path; gives what clients type.
 async fn served(hub: &Arc<Hub>, limits: Limits) -> (SocketAddr, Phases, mpsc::Receiver<TerminalInput>) {
+    served_as(Io::Tty, hub, limits).await
+}
+
+async fn served_as(io: Io, hub: &Arc<Hub>, limits: Limits) -> (SocketAddr, Phases, mpsc::Receiver<TerminalInput>) {
     let (input, typed) = mpsc::channel(8);
     let close = CancellationToken::new();
     let (hub, its_close) = (Arc::clone(hub), close.clone());
@@ -29,8 +35,7 @@ async fn served(hub: &Arc<Hub>, limits: Limits) -> (SocketAddr, Phases, mpsc::Re
                 None => asked.refuse(Close::Over),
                 Some(terminal) => {
                     let (input, close) = (input.clone(), its_close.clone());
-                    asked
-                        .answer(move |socket| async move { talk(socket, terminal, "app", Io::Tty, input, close).await })
+                    asked.answer(move |socket| async move { talk(socket, terminal, "app", io, input, close).await })
                 }
             },
         };
@@ -150,6 +155,19 @@ async fn what_is_typed_arrives_in_order_and_of_sizes_only_the_last_and_nonsense_
 }
 
 #[tokio::test]
+async fn pty_04_a_size_is_refused_where_output_is_told_apart() {
+    let hub = Arc::new(Hub::new(Kept::default(), 1));
+    let (address, _, mut typed) = served_as(Io::Streams, &hub, Limits::default()).await;
+    let mut client = connect(address, "/").await;
+    assert_eq!(next(&mut client).await, Message::text(r#"{"type":"seq","seq":0,"app":"app","io":"streams"}"#));
+    client.send(Message::text(r#"{"type":"resize","cols":80,"rows":24}"#)).await.unwrap();
+    let refused = r#"{"type":"error","error":"resize_unsupported","io":"streams"}"#;
+    assert_eq!(next(&mut client).await, Message::text(refused));
+    client.send(Message::binary(&b"on\n"[..])).await.unwrap();
+    assert_eq!(typed.recv().await, Some(TerminalInput::Bytes(Bytes::from_static(b"on\n"))));
+}
+
+#[tokio::test]
 async fn a_client_that_types_and_does_not_read_is_heard() {
     let hub = Arc::new(Hub::new(Kept::default(), 1));
     let (address, _, mut typed) = served(&hub, Limits::default()).await;
@@ -212,6 +230,11 @@ async fn what_asks_for_no_websocket_is_told_so() {
         let head = Client::get(address, "/", &good.replace(from, to)).await.head().await;
         assert!(head.starts_with("HTTP/1.1 426 ") && head.contains("upgrade: websocket\r\n"), "{head}");
     }
+    // What answers GET answers HEAD, and a WebSocket cannot follow that.
+    let mut client = Client::connect(address).await;
+    client.send(format!("HEAD / HTTP/1.1\r\nhost: x\r\n{good}\r\n").as_bytes()).await;
+    let head = client.head().await;
+    assert!(head.starts_with("HTTP/1.1 426 "), "{head}");
     let head = Client::get(address, "/", good).await.head().await;
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     // The example of RFC 6455.

@@ -85,7 +85,7 @@ pub fn java_image(reference: &str) -> Result<PathBuf, DebianError> {
 
 /// A shell and the usual small programs, among them `busybox`, which serves files by HTTP; runs `sh`.
 pub fn shell_image(reference: &str) -> Result<PathBuf, DebianError> {
-    let packages = vec!["dash", "coreutils", "busybox"];
+    let packages = vec!["dash", "coreutils", "busybox", "perl-base"];
     debian_image(reference, &Recipe { packages, config: runs(&["sh"]), ..Recipe::default() })
 }
 

@@ -28,8 +28,12 @@ pub(crate) struct Terminal {
     stream: BufReader<TcpStream>,
     /// All that the program wrote, from where this terminal begins.
     pub text: String,
+    /// The same by what it was written to: its terminal, standard output, standard error.
+    pub streams: [String; 3],
     /// The number of the last frame of it.
     pub last: u32,
+    /// What was said beside it.
+    pub notices: Vec<Value>,
     /// How often something was missing.
     pub gaps: usize,
 }
@@ -104,7 +108,7 @@ impl Client {
     pub(crate) fn terminal_after(&self, id: &str, token: &str, last: u32) -> Terminal {
         let mut stream = self.ask_for_terminal(id, token, last);
         assert_eq!(status(&head(&mut stream)), 101);
-        Terminal { stream, text: String::new(), last, gaps: 0 }
+        Terminal { stream, text: String::new(), streams: Default::default(), last, notices: Vec::new(), gaps: 0 }
     }
 
     /// Asks for a session's terminal, and reads nothing.
@@ -156,12 +160,28 @@ impl Terminal {
         }
     }
 
+    /// Reads on until that was said beside what the program writes.
+    pub(crate) fn until_notice(&mut self, notice: &Value) {
+        while !self.notices.contains(notice) {
+            assert!(self.frame(), "the terminal was closed before {notice}: {:?}", self.notices);
+        }
+    }
+
     /// Writes to the program.
     pub(crate) fn write(&mut self, text: &str) {
-        // A binary frame with the mask 0, which leaves the bytes as they are.
+        self.send(2, text);
+    }
+
+    /// Says something beside what is written.
+    pub(crate) fn say(&mut self, said: &Value) {
+        self.send(1, &said.to_string());
+    }
+
+    fn send(&mut self, kind: u8, text: &str) {
+        // With the mask 0, which leaves the bytes as they are.
         let length = u8::try_from(text.len()).unwrap();
         assert!(length < 126);
-        let mut frame = vec![0x82, 0x80 | length, 0, 0, 0, 0];
+        let mut frame = vec![0x80 | kind, 0x80 | length, 0, 0, 0, 0];
         frame.extend_from_slice(text.as_bytes());
         self.stream.get_mut().write_all(&frame).unwrap();
     }
@@ -181,13 +201,16 @@ impl Terminal {
             1 => {
                 let notice: Value = serde_json::from_slice(&payload).unwrap();
                 self.gaps += usize::from(notice["type"] == "gap");
+                self.notices.push(notice);
             }
             // The sequence number and the stream come first.
             2 => {
                 let number = payload[..4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
                 assert!(number == self.last + 1 || self.gaps > 0, "{number} follows {}", self.last);
                 self.last = number;
-                self.text.push_str(&String::from_utf8_lossy(&payload[5..]));
+                let text = String::from_utf8_lossy(&payload[5..]);
+                self.streams[usize::from(payload[4])].push_str(&text);
+                self.text.push_str(&text);
             }
             8 => return false,
             _ => {}

@@ -3,8 +3,10 @@
 
 mod access;
 mod client;
+mod debug;
 mod docs;
 mod installed;
 mod isolation;
 mod openapi;
 mod sessions;
+mod streams;

@@ -8,21 +8,26 @@ use crate::client::Client;
 use crate::installed;
 
 /// Begins a session that runs `script`; its id, and what opens its streams.
-fn create(client: &Client, script: &str) -> (String, String) {
-    let answer = client.ask(
-        "POST",
-        "/v1/sessions",
-        &json!({
-            "bundle": {"entryRelativePath": "src/main.sh", "files": [
-                {"relativePath": "src/main.sh", "contents": script},
-                {"relativePath": "name", "contents": "YmVuZWF0aA==", "encoding": "base64"},
-            ]},
-            "env": {"GREETING": "hello-0815"},
-            "ports": [],
-            "inspect": true,
-            "config": {"image": SHELL, "pullPolicy": "missing"},
-        }),
-    );
+pub(crate) fn create(client: &Client, script: &str) -> (String, String) {
+    create_with(client, script, &json!({}))
+}
+
+/// The same with more members of the request.
+pub(crate) fn create_with(client: &Client, script: &str, more: &Value) -> (String, String) {
+    let mut wanted = json!({
+        "bundle": {"entryRelativePath": "src/main.sh", "files": [
+            {"relativePath": "src/main.sh", "contents": script},
+            {"relativePath": "name", "contents": "YmVuZWF0aA==", "encoding": "base64"},
+        ]},
+        "env": {"GREETING": "hello-0815"},
+        "ports": [],
+        "inspect": true,
+        "config": {"image": SHELL, "pullPolicy": "missing"},
+    });
+    for (member, value) in more.as_object().unwrap() {
+        wanted[member] = value.clone();
+    }
+    let answer = client.ask("POST", "/v1/sessions", &wanted);
     assert_eq!(answer.status, 201, "{answer:?}");
     let text = |key: &str| answer.body[key].as_str().unwrap().to_owned();
     (text("sessionId"), text("streamToken"))
