@@ -162,6 +162,12 @@ pub fn entry_in<E: From<CacheError>>(
     Ok(entry)
 }
 
+/// Whether the entry is there, in a cache of one's own.
+#[must_use]
+pub(crate) fn has(root: &Path, kind: &str, key: &str) -> bool {
+    root.join(kind).join(key).is_dir()
+}
+
 fn check_name(name: &str) -> Result<(), CacheError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {

@@ -148,9 +148,14 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         Order::Down => {
             let is_there = Paths::new(&name)?.root().exists();
             Cluster::down(&name)?;
-            if !is_there {
-                println!("no cluster called `{name}` is there");
-            }
+            println!(
+                "{}",
+                if is_there {
+                    format!("cluster `{name}` has ended, and left nothing")
+                } else {
+                    format!("no cluster called `{name}` is there")
+                }
+            );
         }
         Order::Status => status(&Cluster::attach(&name)?),
         Order::Kubectl { arguments } => {

@@ -94,9 +94,11 @@ impl Cluster {
     pub fn attach(name: &str) -> Result<Self, Error> {
         let paths = Paths::new(name)?;
         if !Self::runs(&paths) {
-            return Err(Error::Usage(format!(
-                "no cluster called `{name}` runs: `cofferdam-cluster up --name {name}` starts one"
-            )));
+            return Err(Error::Usage(if start::turn(name)?.is_none() {
+                format!("a cluster called `{name}` is being started: wait for it")
+            } else {
+                format!("no cluster called `{name}` runs: `cofferdam-cluster up --name {name}` starts one")
+            }));
         }
         let file = paths.manifest();
         let text = fs::read(&file).map_err(Error::io("read", &file))?;

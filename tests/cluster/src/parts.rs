@@ -49,6 +49,9 @@ pub struct Part {
     cold: Duration,
 }
 
+/// What parts are called in the cache.
+const KIND: &str = "parts";
+
 /// The files that pin an older Kubernetes. One more is its name here and it and its `.sum` beside `go.mod`.
 const OLDER_KUBERNETES: &[&str] = &["v1.34.mod"];
 
@@ -169,6 +172,11 @@ impl Part {
         self.modfile.replace(".mod", ".sum")
     }
 
+    /// The name of its entry in the cache when it is built in `folder`.
+    fn entry(&self, folder: &Path) -> Result<String, PartsError> {
+        Ok(format!("{}-{}", self.name, self.key(folder)?))
+    }
+
     /// The digest of all that goes into the part when it is built in `folder`.
     fn key(&self, folder: &Path) -> Result<String, PartsError> {
         let mut key = Key::new();
@@ -217,7 +225,25 @@ fn required_version(text: &str, module: &str) -> Option<String> {
 /// What is in the cache is taken from there. The rest is built now, which takes minutes the first time: [`Progress`]
 /// shows how far it is. Blocks; call it off the async threads.
 pub fn ensure(parts: &[Part], progress: &Progress) -> Result<Vec<PathBuf>, PartsError> {
-    parts.iter().map(|part| ensure_part(part, progress)).collect()
+    let workshops = parts.iter().map(Workshop::of).collect::<Result<Vec<_>, _>>()?;
+    let wanted: Vec<_> = parts.iter().zip(&workshops).collect();
+    if let Some(plan) = plan(&wanted)? {
+        progress.say(&plan);
+    }
+    wanted.into_iter().map(|(part, workshop)| ensure_in(part, workshop, progress)).collect()
+}
+
+/// What will be built and how long all of it takes, where that is more than one part.
+fn plan(wanted: &[(&Part, &Workshop)]) -> Result<Option<String>, PartsError> {
+    let (mut labels, mut cold) = (Vec::new(), Duration::ZERO);
+    for (part, workshop) in wanted {
+        if !cache::has(&workshop.cache, KIND, &part.entry(&workshop.folder)?) {
+            labels.push(part.label(&workshop.folder)?);
+            cold += part.cold;
+        }
+    }
+    let about = progress::about(cold);
+    Ok((labels.len() > 1).then(|| format!("To be built first: {}; about {about} in all.", labels.join(", "))))
 }
 
 /// [`ensure`] for one part.
@@ -250,8 +276,7 @@ impl Workshop {
 }
 
 fn ensure_in(part: &Part, workshop: &Workshop, progress: &Progress) -> Result<PathBuf, PartsError> {
-    let key = part.key(&workshop.folder)?;
-    cache::entry_in(&workshop.cache, "parts", &format!("{}-{key}", part.name), |out| {
+    cache::entry_in(&workshop.cache, KIND, &part.entry(&workshop.folder)?, |out| {
         packages::ensure(part.needs, progress)?;
         let label = part.label(&workshop.folder)?;
         progress.say(&format!(

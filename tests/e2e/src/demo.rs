@@ -58,13 +58,19 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// Starts a cluster, leaves it running, and says how to go on.
 fn on_own(name: &str) -> Result<()> {
     heading("A Kubernetes of its own on this machine");
+    println!(
+        "  {DIM}with Cofferdam's image, cert-manager, Envoy Gateway and Prometheus on it; then six things to see, and how"
+    );
+    println!(
+        "  to go on. The first time all of it is built. From when it runs the cluster stays: `make down` ends it{DIM:#}"
+    );
     let start = Instant::now();
     Cluster::down(name).context("the last demo's cluster cannot be removed")?;
     let options = Options { name: name.to_owned(), keep: true, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut cluster = runtime.block_on(Cluster::up(&options, &Progress::new()))?;
     step("a control plane and a node, in namespaces that nothing leaves", start);
-    println!("  {DIM}building Cofferdam's programs for its image: some minutes the first time{DIM:#}");
+    println!("  {DIM}building Cofferdam's programs once more, as they ship: some minutes the first time{DIM:#}");
     let start = Instant::now();
     images::load(&mut cluster)?;
     images::load_shell(&mut cluster)?;

@@ -1,6 +1,6 @@
 //! Starting a cluster, node by node.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,11 @@ use crate::{addon, api, control_plane, hold, network, node, pki, turn};
 /// node was not registered yet, waits before it tries for the last time: 140 s. Machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_mins(5);
 
+/// The turn of who starts a cluster of that name; none while another process has it.
+pub(super) fn turn(name: &str) -> Result<Option<File>, Error> {
+    turn::take(&turn::called(&format!("start-{name}")).map_err(Error::part)?).map_err(Error::part)
+}
+
 impl Cluster {
     /// Starts a cluster and returns when its nodes are Ready and names resolve; what an earlier one of that name left is
     /// removed.
@@ -32,8 +37,7 @@ impl Cluster {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::Usage("namespaces, mounts and cgroups need root: start it with sudo".to_owned()));
         }
-        let turn = turn::called(&format!("start-{}", options.name)).map_err(Error::part)?;
-        let Some(_turn) = turn::take(&turn).map_err(Error::part)? else {
+        let Some(_turn) = turn(&options.name)? else {
             return Err(Error::Usage(format!(
                 "another process is starting a cluster called `{}`: wait for it",
                 options.name

@@ -57,6 +57,15 @@ fn a_part_is_built_once_and_then_no_go_is_called_at_all() {
 }
 
 #[test]
+fn what_is_not_built_yet_is_named_before_the_first_of_it_with_the_time_of_all() {
+    let [one, other] = [Fake::new(GOOD), Fake::new(GOOD)];
+    let wanted = [(&TOY, &one.workshop), (&TOY, &other.workshop)];
+    assert_eq!(plan(&wanted).unwrap().unwrap(), "To be built first: toy 1.2.3, toy 1.2.3; about 2 min in all.");
+    one.ensure(&TOY).unwrap();
+    assert_eq!(plan(&wanted).unwrap(), None, "one says how long it takes by itself");
+}
+
+#[test]
 fn a_part_is_built_again_when_anything_that_goes_in_changes() {
     let fake = Fake::new(GOOD);
     let mut folders = vec![fake.ensure(&TOY).unwrap()];
