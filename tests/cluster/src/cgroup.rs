@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
+
 use crate::error::Error;
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -46,6 +48,25 @@ fn create_in(root: &Path, name: &str) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The cgroup that a process takes its memory from.
+pub(crate) fn memory_of(process: Pid) -> Option<PathBuf> {
+    let memberships = fs::read_to_string(format!("/proc/{}/cgroup", process.as_raw_nonzero())).ok()?;
+    memory_in(Path::new(ROOT), &memberships)
+}
+
+/// The same by the text of `/proc/PID/cgroup`. A machine may have both versions, and then the first has the memory.
+fn memory_in(root: &Path, memberships: &str) -> Option<PathBuf> {
+    memberships.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
+        if is_v2(root) {
+            return controllers.is_empty().then(|| root.join(path));
+        }
+        let is_memory = controllers.split(',').any(|controller| controller == "memory");
+        is_memory.then(|| root.join("memory").join(path))
+    })
 }
 
 /// Whether the machine has the unified hierarchy only.
@@ -112,5 +133,15 @@ mod tests {
         assert!(root.path().join("n").is_dir());
         assert!(root.path().join("cgroup.subtree_control").exists());
         assert!(!root.path().join("memory").exists());
+    }
+
+    #[test]
+    fn the_memory_of_a_process_is_in_the_cgroup_of_the_version_that_counts_it() {
+        let root = tempfile::tempdir().unwrap();
+        let both = "9:cpu:/x\n4:memory,hugetlb:/pod/a\n0::/pod/b\n";
+        assert_eq!(memory_in(root.path(), both), Some(root.path().join("memory/pod/a")));
+        assert_eq!(memory_in(root.path(), "0::/pod/b\n"), None);
+        fs::write(root.path().join("cgroup.controllers"), "memory\n").unwrap();
+        assert_eq!(memory_in(root.path(), "0::/pod/b\n"), Some(root.path().join("pod/b")));
     }
 }

@@ -16,9 +16,14 @@ use crate::parts;
 use crate::paths::{Paths, write_whole};
 use crate::programs::Programs;
 
+pub use rustix::process::Signal;
+
 mod faults;
+mod memory;
 mod start;
 mod stop;
+
+pub use memory::Memory;
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -161,8 +166,14 @@ impl Cluster {
     /// [`Error::Usage`] when the program is missing.
     pub fn kubectl_command(&self) -> Result<Command, Error> {
         let mut command = Command::new(self.programs.path("kubectl")?);
-        command.env("KUBECONFIG", self.paths.kubeconfig());
+        command.envs(self.kubectl_environment());
         Ok(command)
+    }
+
+    /// What makes kubectl talk to this cluster, and keep what it remembers of it where the cluster's end takes it away.
+    #[must_use]
+    pub fn kubectl_environment(&self) -> [(&'static str, PathBuf); 2] {
+        [("KUBECONFIG", self.paths.kubeconfig()), ("KUBECACHEDIR", self.paths.root().join("kubectl-cache"))]
     }
 
     /// Runs `kubectl` and returns what it printed.
@@ -263,11 +274,18 @@ impl Cluster {
         Err(Error::Usage(format!("{component} has no log on {node}; there is {known}")))
     }
 
-    fn import(&self, node: &str, image: &Path) -> Result<(), Error> {
-        let socket = self.paths.node(node).containerd_socket();
+    /// `ctr` for what containerd runs for a node's kubelet, to which arguments can be added.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when there is no such node.
+    pub fn ctr(&self, node: &str) -> Result<Command, Error> {
         let mut command = self.inside(node)?.all(self.programs.path("ctr")?);
-        command.arg("--address").arg(socket).args(["--namespace", "k8s.io", "images", "import"]).arg(image);
-        inside::output(&mut command).map(|_| ())
+        command.arg("--address").arg(self.paths.node(node).containerd_socket()).args(["--namespace", "k8s.io"]);
+        Ok(command)
+    }
+
+    fn import(&self, node: &str, image: &Path) -> Result<(), Error> {
+        inside::output(self.ctr(node)?.args(["images", "import"]).arg(image)).map(|_| ())
     }
 
     fn save(&self) -> Result<(), Error> {

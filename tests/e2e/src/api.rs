@@ -27,6 +27,19 @@ pub const PORT: u16 = 8062;
 /// # Errors
 /// What could not be started.
 pub fn start(name: &str, policy: Option<&str>, settings: &[(&str, &str)]) -> Result<Stage> {
+    start_with(name, policy, settings, |_| Ok(()))
+}
+
+/// The same; `change` changes what is installed before it is waited for.
+///
+/// # Errors
+/// What could not be started or changed.
+pub fn start_with(
+    name: &str,
+    policy: Option<&str>,
+    settings: &[(&str, &str)],
+    change: impl FnOnce(&Stage) -> Result<()>,
+) -> Result<Stage> {
     let mut stage = Stage::bare(name, 1)?;
     images::load_shell(&mut stage.cluster)?;
     stage.manifests = match policy {
@@ -60,6 +73,7 @@ pub fn start(name: &str, policy: Option<&str>, settings: &[(&str, &str)]) -> Res
     });
     let patch = json!({"spec": {"template": {"spec": pod}}}).to_string();
     stage.system(&["patch", "deployment/cofferdam-api", "--patch", &patch])?;
+    change(&stage)?;
     install::ready(&stage.kubectl)?;
     serves(&stage.kubectl)?;
     Ok(stage)

@@ -13,7 +13,7 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub struct Kubectl {
     program: PathBuf,
-    kubeconfig: Option<PathBuf>,
+    environment: Vec<(&'static str, PathBuf)>,
 }
 
 /// What one call printed.
@@ -41,21 +41,19 @@ impl Kubectl {
     /// # Errors
     /// When the cluster's programs are incomplete.
     pub fn of(cluster: &Cluster) -> Result<Self> {
-        Ok(Self { program: cluster.programs().path("kubectl")?, kubeconfig: Some(cluster.kubeconfig()) })
+        Ok(Self { program: cluster.programs().path("kubectl")?, environment: cluster.kubectl_environment().into() })
     }
 
     /// `program` with whatever cluster it is configured for.
     #[must_use]
     pub fn current(program: PathBuf) -> Self {
-        Self { program, kubeconfig: None }
+        Self { program, environment: Vec::new() }
     }
 
     /// kubectl, ready for its arguments.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        if let Some(kubeconfig) = &self.kubeconfig {
-            command.env("KUBECONFIG", kubeconfig);
-        }
+        command.envs(self.environment.iter().cloned());
         command
     }
 

@@ -108,6 +108,22 @@ impl Cluster {
         until("the API server", || self.kubectl(["get", "--raw=/readyz"]).map(|_| true).map_err(|e| e.to_string()))
     }
 
+    /// Stops the API server where it stands: connections stay, and nothing is answered.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when it does not run.
+    pub fn pause_api_server(&self) -> Result<(), Error> {
+        self.signal(FIRST, API_SERVER, Signal::STOP)
+    }
+
+    /// Lets a paused API server go on.
+    ///
+    /// # Errors
+    /// As [`Cluster::pause_api_server`].
+    pub fn resume_api_server(&self) -> Result<(), Error> {
+        self.signal(FIRST, API_SERVER, Signal::CONT)
+    }
+
     /// Makes etcd forget every revision but the newest. Blocks.
     ///
     /// The API server goes on answering from memory; with [`Cluster::restart_api_server`] after it, a watch from an
@@ -212,21 +228,24 @@ impl Cluster {
     /// # Errors
     /// [`Error::Command`] when there is no such pod, [`Error::Usage`] when no process of it runs.
     pub fn signal_pod(&self, namespace: &str, pod: &str, container: Option<&str>, signal: Signal) -> Result<(), Error> {
-        let format = r#"--output=jsonpath={range .status.containerStatuses[*]}{.name} {.containerID}{"\n"}{end}"#;
-        let statuses = self.kubectl(["get", "pod", "--namespace", namespace, pod, format])?;
         let mut signalled = 0;
-        for id in container_ids(&statuses, container) {
-            for pid in processes_of(id) {
-                match kill_process(pid, signal) {
-                    Ok(()) => signalled += 1,
-                    Err(rustix::io::Errno::SRCH) => {} // it has ended by itself
-                    Err(errno) => {
-                        return Err(Error::Io { action: format!("signal a process of {pod}"), source: errno.into() });
-                    }
+        for pid in self.processes(namespace, pod, container)? {
+            match kill_process(pid, signal) {
+                Ok(()) => signalled += 1,
+                Err(rustix::io::Errno::SRCH) => {} // it has ended by itself
+                Err(errno) => {
+                    return Err(Error::Io { action: format!("signal a process of {pod}"), source: errno.into() });
                 }
             }
         }
         if signalled == 0 { Err(Error::Usage(format!("no process of {namespace}/{pod} runs"))) } else { Ok(()) }
+    }
+
+    /// The processes of a pod's containers, or of the one that is named.
+    pub(super) fn processes(&self, namespace: &str, pod: &str, container: Option<&str>) -> Result<Vec<Pid>, Error> {
+        let format = r#"--output=jsonpath={range .status.containerStatuses[*]}{.name} {.containerID}{"\n"}{end}"#;
+        let statuses = self.kubectl(["get", "pod", "--namespace", namespace, pod, format])?;
+        Ok(container_ids(&statuses, container).into_iter().flat_map(processes_of).collect())
     }
 }
 

@@ -17,9 +17,22 @@ use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::{addon, api, control_plane, hold, network, node, pki, turn};
 
+/// How many watches of files root may have: a node has some twenty, and a kubelet that gets none never registers. Most machines
+/// allow 128.
+const WATCHES: (&str, u64) = ("/proc/sys/fs/inotify/max_user_instances", 1024);
+
 /// How long a start may take before it is called a failure. Longer than a kubelet that could not write its `CSINode`, since its
 /// node was not registered yet, waits before it tries for the last time: 140 s. Machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Raises a limit of the machine's, where it is lower.
+fn raise(limit: &Path, least: u64) -> Result<(), Error> {
+    let text = fs::read_to_string(limit).map_err(Error::io("read", limit))?;
+    if text.trim().parse().is_ok_and(|is: u64| is < least) {
+        fs::write(limit, least.to_string()).map_err(Error::io("write", limit))?;
+    }
+    Ok(())
+}
 
 /// The turn of who starts a cluster of that name; none while another process has it.
 pub(super) fn turn(name: &str) -> Result<Option<File>, Error> {
@@ -52,6 +65,7 @@ impl Cluster {
         }
         let programs = Programs::ensure(&options.kubernetes, progress)?;
         stop::remove(&paths)?;
+        raise(Path::new(WATCHES.0), WATCHES.1)?;
         pki::create(&paths, &network::address(1), network::KUBERNETES_SERVICE)?;
         let manifest = Manifest {
             kubernetes: options.kubernetes.clone(),
@@ -258,4 +272,20 @@ fn wait(what: &str, log: &Path, mut done: impl FnMut() -> Result<bool, Error>) -
 fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_else(|error| format!("{}: {error}", log.display()));
     last_lines(&text, 15).join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_raised_and_never_lowered() {
+        let folder = tempfile::tempdir().unwrap();
+        let limit = folder.path().join("limit");
+        for (before, after) in [("128\n", "1024"), ("1024\n", "1024\n"), ("65536\n", "65536\n")] {
+            fs::write(&limit, before).unwrap();
+            raise(&limit, 1024).unwrap();
+            assert_eq!(fs::read_to_string(&limit).unwrap(), after);
+        }
+    }
 }

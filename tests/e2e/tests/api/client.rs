@@ -17,6 +17,8 @@ pub(crate) struct Client(pub Door);
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
+    /// Its status line and its headers.
+    pub head: String,
     /// Its status.
     pub status: u16,
     /// Its body; null where there is none.
@@ -66,10 +68,10 @@ impl Client {
         let headers =
             format!("Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nConnection: close\r\n");
         let mut stream = self.send(method, path, &headers, &body);
-        let status = status(&head(&mut stream));
+        let head = head(&mut stream);
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
-        Answer { status, body: serde_json::from_str(&text).unwrap_or_default() }
+        Answer { status: status(&head), head, body: serde_json::from_str(&text).unwrap_or_default() }
     }
 
     /// Asks without a token; the status.

@@ -4,9 +4,13 @@
 mod access;
 mod client;
 mod debug;
+mod disturbed;
 mod docs;
+mod faults;
 mod installed;
 mod isolation;
+mod load;
 mod openapi;
+mod refusals;
 mod sessions;
 mod streams;
