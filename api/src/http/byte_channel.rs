@@ -11,7 +11,7 @@
 //!
 //! What is sent is read from the hub when the socket takes it, so a client that does not read holds 64 KiB, loses its
 //! place in time, and its connection when it takes nothing at all. Reading and writing go on beside each other: a client
-//! that types while it does not read is not waited for, nor is a program that does not read what is typed.
+//! that types while it does not read is not waited for. How long it waits for a program that does not read: [`typing`].
 //!
 //! Sequence numbers are those of the hub. On the wire they have 32 bits: a session that a restarted process goes on with
 //! counts from the milliseconds since it was created, which fits 49 days. What does not fit is sent as the largest.

@@ -23,10 +23,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::terminal::Program;
 
 mod frames;
+mod metered;
 mod pace;
 
 pub use frames::Frames;
-use pace::Pace;
+use metered::{Metered, Spent};
 
 /// The stream, at the inspector's port.
 const PATH: &str = "/events";
@@ -73,7 +74,7 @@ pub async fn run(mut program: watch::Receiver<Program>, port: u16, tell: impl Fn
 }
 
 async fn listen(program: &watch::Receiver<Program>, port: u16, mut tell: impl FnMut(Heard)) {
-    let mut pace = Pace::new(Instant::now());
+    let spent = Spent::new();
     let (mut starts_until, mut is_told) = (Instant::now() + STARTING, false);
     loop {
         let address = match *program.borrow() {
@@ -81,7 +82,7 @@ async fn listen(program: &watch::Receiver<Program>, port: u16, mut tell: impl Fn
             Program::Waiting | Program::Ended => None,
         };
         let has_answered = match address {
-            Some(address) => relay((address, port).into(), &mut pace, &mut tell).await,
+            Some(address) => relay((address, port).into(), &spent, &mut tell).await,
             None => false,
         };
         let now = Instant::now();
@@ -97,15 +98,17 @@ async fn listen(program: &watch::Receiver<Program>, port: u16, mut tell: impl Fn
 }
 
 /// Tells what one connection brings until it ends; whether there was a stream.
-async fn relay(address: SocketAddr, pace: &mut Pace, tell: &mut impl FnMut(Heard)) -> bool {
+async fn relay(address: SocketAddr, spent: &Spent, tell: &mut impl FnMut(Heard)) -> bool {
     let Ok(Ok(stream)) = timeout(PATIENCE, TcpStream::connect(address)).await else { return false };
     let mut builder = Builder::new();
     builder.max_buf_size(READ_BYTES);
-    let Ok((sender, connection)) = builder.handshake(TokioIo::new(stream)).await else { return false };
+    let Ok((sender, connection)) = builder.handshake(TokioIo::new(Metered::new(stream, spent.clone()))).await else {
+        return false;
+    };
     let mut reading = pin!(async {
         match timeout(PATIENCE, ask(sender, address)).await {
             Ok(Some(answer)) if is_stream(&answer) => {
-                read(answer.into_body(), pace, tell).await;
+                read(answer.into_body(), spent, tell).await;
                 true
             }
             _ => false,
@@ -137,7 +140,7 @@ fn is_stream<B>(answer: &Response<B>) -> bool {
     answer.status() == StatusCode::OK && kind.starts_with("text/event-stream") && !is_packed
 }
 
-async fn read(mut body: Incoming, pace: &mut Pace, tell: &mut impl FnMut(Heard)) {
+async fn read(mut body: Incoming, spent: &Spent, tell: &mut impl FnMut(Heard)) {
     let mut frames = Frames::new(LONGEST_EVENT);
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(bytes) = frame.into_data() else { continue };
@@ -146,7 +149,7 @@ async fn read(mut body: Incoming, pace: &mut Pace, tell: &mut impl FnMut(Heard))
             events += 1;
             tell(Heard::Event(event));
         });
-        if let Some(until) = pace.spend(bytes.len(), events, Instant::now()) {
+        if let Some(until) = spent.spend(0, events) {
             sleep_until(until).await;
         }
     }

@@ -131,6 +131,7 @@ fn go_on(name: &str, url: &str, api: &api::Door) {
         println!("  {BOLD}{command}{BOLD:#}\n      {DIM}{what}{DIM:#}");
     }
     println!("\n  {GOOD}✓{GOOD:#} Open it in a browser on this machine: {BOLD}{url}{BOLD:#}");
+    println!("    {DIM}or on yours, when `ssh -L` has brought its port there; curl gets the same as JSON{DIM:#}");
     println!("    {DIM}it is there for an hour, the longest that the policy lets a session run{DIM:#}");
 }
 

@@ -69,7 +69,8 @@ async fn dbg_01_events_are_told_and_a_stream_that_ends_is_asked_for_again_until_
     }
     scene.program.send(Program::Ended).unwrap();
     scene.listening.await.unwrap();
-    assert_eq!(last.read(&mut [0]).await.unwrap(), 0, "it is closed");
+    // What nobody reads any more makes a close a reset.
+    assert!(matches!(last.read(&mut [0]).await, Ok(0) | Err(_)), "it is closed");
     assert_eq!(scene.heard.recv().await, None);
 }
 

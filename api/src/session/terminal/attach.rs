@@ -4,7 +4,7 @@
 //! being read.
 
 use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -42,8 +42,8 @@ const PING: Duration = Duration::from_secs(30);
 /// an hour.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// Unless more than this was sent meanwhile: a program that does not read keeps the pings behind it from being answered.
-const MOST_UNANSWERED: usize = 64 * 1024;
+/// Unless more than this lies before the pings that are not answered: a program that does not read keeps them from getting there.
+const MOST_UNANSWERED: u64 = 64 * 1024;
 
 /// So much of what came before the log was read is compared with it.
 const MOST_EARLY: usize = 64 * 1024;
@@ -120,14 +120,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Terminal<S> {
         let (mut sending, mut coming) = self.socket.split();
         let mut pings = interval(PING);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let unanswered = AtomicUsize::new(0);
+        // A ping says how much was sent before it, and its answer repeats that.
+        let (given, answered) = (AtomicU64::new(0), AtomicU64::new(0));
         let send = async {
             loop {
                 let message = tokio::select! {
                     next = next(input) => Message::Binary(sent(&next)),
-                    _ = pings.tick() => Message::Ping(Bytes::new()),
+                    _ = pings.tick() => Message::Ping(Bytes::copy_from_slice(&given.load(Ordering::Relaxed).to_be_bytes())),
                 };
-                unanswered.fetch_add(message.len(), Ordering::Relaxed);
+                given.fetch_add(u64::try_from(message.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
                 if let Err(error) = sending.send(message).await {
                     return Err(broken(&error));
                 }
@@ -138,10 +139,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Terminal<S> {
                 let message = match timeout(SILENCE, coming.next()).await {
                     Ok(Some(message)) => message.map_err(|error| broken(&error))?,
                     Ok(None) => return Ok(()),
-                    Err(_) if unanswered.load(Ordering::Relaxed) > MOST_UNANSWERED => continue,
+                    Err(_) if given.load(Ordering::Relaxed) - answered.load(Ordering::Relaxed) > MOST_UNANSWERED => {
+                        continue;
+                    }
                     Err(_) => return Err(cut_off()),
                 };
-                unanswered.store(0, Ordering::Relaxed);
+                if let Message::Pong(before) = &message
+                    && let Ok(before) = before.as_ref().try_into().map(u64::from_be_bytes)
+                    && before <= given.load(Ordering::Relaxed)
+                {
+                    answered.fetch_max(before, Ordering::Relaxed);
+                }
                 match came(&message, io) {
                     Came::Output(stream, bytes) => output(stream, bytes),
                     Came::End(end) => return end.map_err(|message| refused(&message)),

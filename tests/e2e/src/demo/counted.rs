@@ -12,7 +12,7 @@ use crate::wait::until;
 
 /// What is asked: what it means, and the expression.
 const QUESTIONS: [(&str, &str); 5] = [
-    ("sessions", "sum by (state) (cofferdam_agent_sessions) > 0"),
+    ("sessions; who has no port is not published", "sum by (state) (cofferdam_agent_sessions) > 0"),
     ("routes", "sum by (state) (cofferdam_agent_routes) > 0"),
     ("addresses", "sum by (state, identity) (cofferdam_agent_addresses) > 0"),
     (
@@ -20,7 +20,10 @@ const QUESTIONS: [(&str, &str); 5] = [
         "sum by (stage) (cofferdam_agent_startup_seconds_sum) / sum by (stage) (cofferdam_agent_startup_seconds_count) \
          >= 0",
     ),
-    ("the webhook's answers", "sum by (outcome) (cofferdam_webhook_requests_total) > 0"),
+    (
+        "the webhook's answers, one for each time that it was asked",
+        "sum by (outcome) (cofferdam_webhook_requests_total) > 0",
+    ),
 ];
 
 /// What says that all has been counted.

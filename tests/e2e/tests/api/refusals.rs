@@ -205,7 +205,7 @@ fn without_the_api_server(stage: &Stage, client: &Client) {
     };
     turned_away("--insert");
     fails(stage, client, UNREACHABLE, "(unreachable)");
-    assert_eq!(ready(stage), "ok; degraded: sessions\n");
+    is_ready(stage, "ok; degraded: sessions\n");
     turned_away("--delete");
     is_well_again(client);
 }

@@ -91,6 +91,33 @@ async fn who_floods_a_terminal_that_nobody_reads_is_heard_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_types_before_the_program_runs_loses_nothing() {
+    let mut scene = Scene::new(Io::Tty).await;
+    // Key by key, for longer than a program may take no notice; then an image that is pulled for an hour.
+    for key in 0..200 {
+        scene.types(key, 1).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let mut taken = Vec::new();
+    while taken.len() < 200 {
+        let Some(TerminalInput::Bytes(piece)) = scene.program.recv().await else { panic!("it ended") };
+        taken.extend_from_slice(&piece);
+    }
+    assert!(taken.iter().copied().eq(0..200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_piece_keeps_nothing_but_itself() {
+    let mut scene = Scene::new(Io::Tty).await;
+    scene.client.feed(Message::text("x".repeat(1_000_000))).await.unwrap();
+    scene.types(1, 1).await;
+    let Some(TerminalInput::Bytes(piece)) = scene.program.recv().await else { panic!("it ended") };
+    // Alone in its buffer, it can be had back, and that has no room for more.
+    assert!(piece.try_into_mut().is_ok_and(|buffer| buffer.capacity() <= 64));
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_writes_to_a_pipe_waits_for_its_reader_and_nothing_is_lost() {
     let Scene { mut client, mut program, .. } = Scene::new(Io::Streams).await;
     let sending = tokio::spawn(async move {

@@ -68,6 +68,12 @@ async fn a_program_that_does_not_read_is_not_taken_for_one_that_is_cut_off() {
     input.send(TerminalInput::Bytes(vec![b'x'; 100 * 1024].into())).await.unwrap();
     sleep(Duration::from_hours(1)).await;
     assert!(!pumping.is_finished());
+    // It goes on writing, and reads nothing: that it lives says nothing of what it was sent.
+    for _ in 0..3 {
+        other.send(Message::Binary(Bytes::from_static(b"\x01x"))).await.unwrap();
+        sleep(Duration::from_hours(1)).await;
+        assert!(!pumping.is_finished());
+    }
     // It reads again, and then it is cut off.
     while !matches!(other.next().await.unwrap().unwrap(), Message::Binary(_)) {}
     while !matches!(other.next().await.unwrap().unwrap(), Message::Ping(_)) {}
