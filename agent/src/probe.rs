@@ -71,6 +71,16 @@ pub(crate) enum Failure {
     NoProbeAddress,
 }
 
+/// How a gateway answers nothing that may be waiting for the program.
+const SLOW: &str = "does not answer in time; it may be waiting for the program";
+
+impl Failure {
+    /// Whether it may be the program that has not begun, and not the gateway's own doing.
+    pub(crate) fn may_be_the_program(&self) -> bool {
+        matches!(self, Self::BadGateway(_) | Self::NoAnswer(SLOW))
+    }
+}
+
 /// What is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

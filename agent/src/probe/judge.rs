@@ -12,7 +12,7 @@
 use cofferdam_model::endpoints::Identity;
 
 use crate::probe::head::{Answer, Unanswered};
-use crate::probe::{Closed, Failure, Outcome};
+use crate::probe::{Closed, Failure, Outcome, SLOW};
 
 /// What was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ fn failure(unanswered: Unanswered) -> Option<Failure> {
         Unanswered::Connect(Closed::Unreachable) => Failure::NoAnswer("cannot be reached from the node"),
         Unanswered::Unresolved => Failure::NoAnswer("has a name that cannot be resolved on the node"),
         Unanswered::Tls(why) => Failure::TlsFailed(why),
-        Unanswered::TimedOut => Failure::NoAnswer("does not answer in time; it may be waiting for the program"),
+        Unanswered::TimedOut => Failure::NoAnswer(SLOW),
         Unanswered::Ended => Failure::NoAnswer("closes the connection without an answer"),
         Unanswered::Garbage => Failure::NoAnswer("answers with something that is not HTTP"),
         Unanswered::TooLarge => Failure::NoAnswer("answers with more than 16 KiB of headers"),

@@ -223,7 +223,7 @@ impl Address {
     fn saw(&mut self, now: Instant, asked: &Asked, verdict: Result<Identity, Failure>) -> bool {
         let succeeded = verdict.is_ok();
         // What the gateway itself does wrong it does whether the program has begun or not.
-        let since = matches!(verdict, Err(Failure::BadGateway(_))).then(|| asked.since(now));
+        let since = verdict.as_ref().is_err_and(Failure::may_be_the_program).then(|| asked.since(now));
         let flipped = self.flips.saw(now, asked.failures, since, verdict);
         self.pace = self.pace.after(succeeded, flipped);
         flipped

@@ -12,7 +12,7 @@ use crate::probe::budget::ADDRESSES;
 use crate::probe::flips::{GRACE, SOON};
 use crate::probe::pace::STEADY;
 use crate::probe::testing::{answer, closed, header, listen, serve};
-use crate::probe::{Closed, Failure, Via};
+use crate::probe::{Closed, Failure, SLOW, Via};
 
 const PORT: u16 = 3000;
 const FAILURES: u32 = 3;
@@ -101,6 +101,25 @@ async fn a_gateway_that_routes_late_takes_nothing_of_the_time_that_a_program_has
     while session.told().await.address.is_none() {}
     assert!(begun.elapsed() >= GRACE, "{:?}", begun.elapsed());
     assert_eq!(session.seen().address, Some(Err(Failure::BadGateway(503))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_waits_for_a_slow_program_takes_nothing_of_its_time_either() {
+    let (_listener, pod) = listen().await;
+    // It takes connections, and its program says nothing yet.
+    let (_silent, gateway) = listen().await;
+    let aim = aim(pod, Some(target(gateway)));
+    let mut session = Session::of(Aim { has_started: false, ..aim.clone() });
+    let waited = Instant::now();
+    while waited.elapsed() < 2 * GRACE {
+        session.probed(Kind::Address, Outcome::TimedOut, 1).await;
+    }
+    assert_eq!(session.seen().address, None);
+    let begun = Instant::now();
+    session.update(aim);
+    while session.told().await.address.is_none() {}
+    assert!(begun.elapsed() >= GRACE, "{:?}", begun.elapsed());
+    assert_eq!(session.seen().address, Some(Err(Failure::NoAnswer(SLOW))));
 }
 
 #[tokio::test(start_paused = true)]

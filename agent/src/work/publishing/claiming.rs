@@ -62,8 +62,9 @@ pub(super) async fn take(
         let is_bare = matches!(whose, Claim::Nobody { .. }) && json::annotation(&there, keys::NODE).is_none();
         if whose == Claim::Ours || is_bare {
             let mut object = service.object.clone();
-            for only in ["uid", "resourceVersion"] {
-                object["metadata"][only] = there["metadata"][only].clone();
+            object["metadata"]["uid"] = there["metadata"]["uid"].clone();
+            if is_bare {
+                object["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"].clone();
             }
             let answer = crew.cluster.apply(&services, &session.namespace, &service.name, &object).await;
             *is_taken = answer.is_err();
