@@ -38,13 +38,17 @@ fn why_unseen((group, resource, verb): &Right) -> Option<&'static str> {
 /// Of the agents of a cluster on which everything has happened: they asked for nothing that is not documented, were not
 /// refused for good, and asked for what [`ELSEWHERE`] says that this cluster shows. Gives all that they asked for.
 pub(crate) fn what_is_asked_for_is_documented(stage: &Stage, place: &str) -> BTreeSet<Right> {
-    let (asked, wrong) = permissions::asked(Program::Agents, &stage.cluster.audit().unwrap());
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    for (_, right) in ELSEWHERE.iter().filter(|(shows, _)| *shows == place) {
-        let [group, resource, verb] = right.map(str::to_owned);
-        assert!(asked.contains(&(group, resource, verb)), "{right:?} is asked for by nobody: {asked:?}");
-    }
-    asked
+    // The last of it may only just be happening.
+    until("all that this cluster shows is asked for", PATIENCE, || {
+        let (asked, wrong) = permissions::asked(Program::Agents, &stage.cluster.audit()?);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        for (_, right) in ELSEWHERE.iter().filter(|(shows, _)| *shows == place) {
+            let [group, resource, verb] = right.map(str::to_owned);
+            ensure!(asked.contains(&(group, resource, verb)), "{right:?} is asked for by nobody: {asked:?}");
+        }
+        Ok(asked)
+    })
+    .unwrap()
 }
 
 /// Of the agents of a cluster on which everything has happened; makes more sessions, for what happens seldom.
