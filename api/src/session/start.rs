@@ -78,8 +78,10 @@ pub async fn make(home: &Home, objects: &Objects) -> Outcome {
         Err(failed) => return refused(home, &objects.id, refusal("creating a session's pod", &failed)).await,
     };
     if !Home::is_hardened(&pod) {
+        // Said first, as with every end: a pod that is gone with no word is somebody else's doing.
+        let outcome = refused(home, &objects.id, format!("create: {}", tell_unhardened())).await;
         delete(home, &pod).await;
-        return refused(home, &objects.id, format!("create: {}", tell_unhardened())).await;
+        return outcome;
     }
     match secret::own(home, &objects.id, &pod).await {
         Ok(true) => Outcome::Submitted,

@@ -67,7 +67,7 @@ fn fails(stage: &Stage, client: &Client, sentence: &str, raw: &str) {
     probe_tells(stage, client, sentence, raw);
     let session = Session::create(client, SERVES, 3000);
     let message = session.fails(client);
-    is_told(stage, message.strip_prefix("create: ").unwrap(), sentence, raw);
+    is_told(stage, created(&message), sentence, raw);
     assert_eq!(session.pod(stage), Value::Null);
 }
 
@@ -221,7 +221,7 @@ fn b36_where_nobody_hardens_pods(stage: &Stage, client: &Client) {
     probe_tells(stage, client, UNHARDENED, "a pod of ours was not hardened");
     let session = Session::create(client, SERVES, 3000);
     let message = session.fails(client);
-    is_told(stage, message.strip_prefix("create: ").unwrap(), UNHARDENED, "a pod of ours was not hardened");
+    is_told(stage, created(&message), UNHARDENED, "a pod of ours was not hardened");
     installed::gone(stage, &session.id);
     apply(stage, &bare(configuration));
 }
@@ -234,7 +234,12 @@ fn without_the_namespace(stage: &Stage, client: &Client) {
     stage.kubectl.run(["delete", "namespace", SESSIONS, "--timeout=5m"]).unwrap();
     probe_tells(stage, client, OTHER, "namespaces \"cofferdam-sessions\" not found");
     let message = Session::create(client, SERVES, 3000).fails(client);
-    is_told(stage, message.strip_prefix("create: ").unwrap(), OTHER, "namespaces \"cofferdam-sessions\" not found");
+    is_told(stage, created(&message), OTHER, "namespaces \"cofferdam-sessions\" not found");
+}
+
+/// The sentence of a start that ended when something was to be created.
+fn created(message: &str) -> &str {
+    message.strip_prefix("create: ").unwrap_or_else(|| panic!("it ended elsewhere: {message}"))
 }
 
 /// Sessions can be had again.
