@@ -12,7 +12,7 @@ use cofferdam_e2e::stage::Stage;
 use cofferdam_e2e::wait::until;
 use serde_json::{Value, json};
 
-use crate::client::{Client, head, status};
+use crate::client::{Client, UPGRADE, head, status};
 use crate::installed;
 
 /// Where callers come from.
@@ -52,13 +52,8 @@ fn token(stage: &Stage, name: &str, more: &[&str]) -> String {
 
 /// Status and body of the answer to a request with these header lines.
 fn ask(client: &Client, method: &str, path: &str, headers: &str, body: &Value) -> (u16, Value) {
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let headers = format!("{headers}Content-Type: application/json\r\nConnection: close\r\n");
-    let mut stream = client.send(method, path, &headers, &body);
-    let status = status(&head(&mut stream));
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    (status, serde_json::from_str(&text).unwrap_or_default())
+    let answer = client.ask_as(method, path, headers, body);
+    (answer.status, answer.body)
 }
 
 fn bearer(token: &str) -> String {
@@ -86,17 +81,12 @@ fn wanted() -> Value {
 
 /// Begins one; its id, and what opens its streams.
 fn create(client: &Client, token: &str) -> (String, String) {
-    let (status, answer) = ask(client, "POST", "/v1/sessions", &bearer(token), &wanted());
-    assert_eq!(status, 201, "{answer}");
-    let text = |key: &str| answer[key].as_str().unwrap().to_owned();
-    (text("sessionId"), text("streamToken"))
+    client.ask_as("POST", "/v1/sessions", &bearer(token), &wanted()).session()
 }
 
 /// The code that a terminal is closed with; 0 where it begins.
 fn terminal(client: &Client, path: &str, headers: &str) -> u16 {
-    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    let mut stream = client.send("GET", path, &format!("{upgrade}{headers}"), "");
+    let mut stream = client.send("GET", path, &format!("{UPGRADE}{headers}"), "");
     assert_eq!(status(&head(&mut stream)), 101);
     let mut frame = [0; 4];
     stream.read_exact(&mut frame).unwrap();

@@ -11,6 +11,10 @@ use serde_json::Value;
 /// Longer than anything takes that is waited for here.
 const PATIENCE: Duration = Duration::from_mins(3);
 
+/// What asks for a WebSocket.
+pub(crate) const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
 /// A client of one API pod.
 pub(crate) struct Client(pub Door);
 
@@ -64,9 +68,13 @@ impl Client {
 
     /// Asks, and reads the whole answer.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.ask_as(method, path, &format!("Authorization: Bearer {TOKEN}\r\n"), body)
+    }
+
+    /// The same with these header lines, which may say who asks.
+    pub(crate) fn ask_as(&self, method: &str, path: &str, headers: &str, body: &Value) -> Answer {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let headers =
-            format!("Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nConnection: close\r\n");
+        let headers = format!("{headers}Content-Type: application/json\r\nConnection: close\r\n");
         let mut stream = self.send(method, path, &headers, &body);
         let head = head(&mut stream);
         let mut text = String::new();
@@ -116,9 +124,16 @@ impl Client {
     /// Asks for a session's terminal, and reads nothing.
     pub(crate) fn ask_for_terminal(&self, id: &str, token: &str, last: u32) -> BufReader<TcpStream> {
         let path = format!("/v1/sessions/{id}/io?lastSeq={last}&access_token={token}");
-        let headers = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-        self.send("GET", &path, headers, "")
+        self.send("GET", &path, UPGRADE, "")
+    }
+}
+
+impl Answer {
+    /// The session that it promises: its id, and what opens its streams.
+    pub(crate) fn session(&self) -> (String, String) {
+        assert_eq!(self.status, 201, "{self:?}");
+        let text = |key: &str| self.body[key].as_str().unwrap().to_owned();
+        (text("sessionId"), text("streamToken"))
     }
 }
 

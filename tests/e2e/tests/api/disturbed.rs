@@ -54,10 +54,8 @@ impl Session {
     }
 
     fn promised(client: &Client, path: &str, wanted: &Value) -> Self {
-        let answer = client.ask("POST", path, wanted);
-        assert_eq!(answer.status, 201, "{answer:?}");
-        let text = |key: &str| answer.body[key].as_str().unwrap().to_owned();
-        Self { id: text("sessionId"), token: text("streamToken") }
+        let (id, token) = client.ask("POST", path, wanted).session();
+        Self { id, token }
     }
 
     /// How it is; its code, or its sentence.
@@ -69,7 +67,7 @@ impl Session {
     /// Reads its events until it is of that kind; what is told then.
     pub(crate) fn becomes(&self, client: &Client, kind: &str) -> Value {
         let is_over = |event: &Value| {
-            let its = event["status"]["kind"].as_str().unwrap_or_default();
+            let its = crate::sessions::kind(event);
             its == kind || matches!(its, "exited" | "failed" | "stopped")
         };
         let events = client.events(&self.id, &self.token, is_over);

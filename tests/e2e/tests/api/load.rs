@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Client, head, status};
 use crate::installed;
+use crate::sessions::kind;
 
 /// How many places an API has that is not told otherwise.
 const PLACES: usize = 32;
@@ -121,8 +122,8 @@ impl Load {
 
 impl Made {
     fn of(number: usize, answer: &Answer) -> Self {
-        let text = |key: &str| answer.body[key].as_str().unwrap().to_owned();
-        Self { number, id: text("sessionId"), token: text("streamToken") }
+        let (id, token) = answer.session();
+        Self { number, id, token }
     }
 }
 
@@ -137,10 +138,6 @@ fn each<I: Send, T: Send>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -
 
 fn names(made: &[Made]) -> BTreeSet<String> {
     made.iter().map(|one| format!("run-{}", one.id)).collect()
-}
-
-fn kind(event: &Value) -> &str {
-    event["status"]["kind"].as_str().unwrap_or_default()
 }
 
 #[test]
