@@ -20,7 +20,7 @@ mod attach;
 mod log;
 mod shown;
 
-use shown::Shown;
+use shown::{Beginning, Shown, skip};
 
 /// Between attempts to attach.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -92,8 +92,6 @@ pub async fn run(
             let line = format!("\r\n[attach: {}]\r\n", tell("attaching to a session's terminal", &failed));
             output(notices(io), line.as_bytes());
         }
-        // Whole lines can be read all the same; whether they can is told with the next attempt.
-        let _ = log::read(home, &pod, &mut shown, |bytes| output(stream(io), bytes)).await;
     }
     finish(home, &pod, io, &mut shown, &mut output).await;
 }
@@ -105,7 +103,7 @@ async fn over(mut program: watch::Receiver<Program>) {
     sleep(LAST_WORDS).await;
 }
 
-/// Attaches, gives what was written before, and goes on until the terminal is closed.
+/// Gives what was written before, attaches, and goes on until the terminal is closed.
 async fn attached(
     home: &Home,
     pod: &str,
@@ -114,35 +112,36 @@ async fn attached(
     input: &mut mpsc::Receiver<TerminalInput>,
     output: &mut impl FnMut(Stream, &[u8]),
 ) -> Result<(), Failed> {
-    // First this, so that nothing is written between the two: what is in both is told by what it is.
+    // What was written before is given at once, and only what is written from now on can be in both.
+    log::read(home, pod, io, shown, |bytes| output(stream(io), bytes)).await?;
     let mut terminal = attach::attach(home, pod, io).await?;
-    log::read(home, pod, shown, |bytes| output(stream(io), bytes)).await?;
-    let (early, ended) = terminal.early()?;
-    let mut is_seen = shown.overlap(&early.iter().flat_map(|(_, bytes)| bytes).copied().collect::<Vec<_>>());
-    for (stream, bytes) in &early {
-        let (_, new) = bytes.split_at(is_seen.min(bytes.len()));
-        is_seen -= bytes.len() - new.len();
+    // Not before something came: the API server says that one is attached before it is so.
+    let (early, ended) = terminal.early().await?;
+    let mut beginning = Beginning::new(&early.iter().flat_map(|(_, bytes)| bytes).copied().collect::<Vec<_>>());
+    log::read(home, pod, io, shown, |bytes| {
+        beginning.look(bytes);
+        output(stream(io), bytes);
+    })
+    .await?;
+    let mut in_log = beginning.in_log();
+    let mut give = |stream, bytes: &[u8]| {
+        let new = &bytes[skip(bytes, &mut in_log)..];
         if !new.is_empty() {
             shown.add(new);
-            output(*stream, new);
+            output(stream, new);
         }
+    };
+    for (stream, bytes) in &early {
+        give(*stream, bytes);
     }
-    if ended {
-        return Ok(());
-    }
-    terminal
-        .pump(input, |stream, bytes| {
-            shown.add(bytes);
-            output(stream, bytes);
-        })
-        .await
+    if ended { Ok(()) } else { terminal.pump(input, give).await }
 }
 
 /// What the program wrote last, where nobody has seen it.
 async fn finish(home: &Home, pod: &str, io: Io, shown: &mut Shown, output: &mut impl FnMut(Stream, &[u8])) {
     let mut failures = Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE);
     loop {
-        match log::read(home, pod, shown, |bytes| output(stream(io), bytes)).await {
+        match log::read(home, pod, io, shown, |bytes| output(stream(io), bytes)).await {
             Err(failed) if failed.class.passes() && failures.failures() < ATTEMPTS => sleep(failures.failed()).await,
             // A pod that is gone has no log any more; nothing can be done about that.
             Err(failed) => {

@@ -105,7 +105,7 @@ async fn a_session_from_its_request_to_the_end_of_its_retention() {
     let stream = TcpStream::connect(program.address).await.unwrap();
     let url = format!("ws://x/v1/sessions/{id}/io?lastSeq=0");
     let (mut terminal, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
-    assert_eq!(frame(&mut terminal).await, (1, Bytes::from_static(b"before\n")));
+    assert_eq!(frame(&mut terminal).await, (1, Bytes::from_static(b"before\r\n")));
     let mut attached = program.cluster.attached.recv().await.unwrap();
     attached.send(Message::Binary(Bytes::from_static(b"\x01> "))).await.unwrap();
     assert_eq!(frame(&mut terminal).await, (2, Bytes::from_static(b"> ")));
@@ -158,7 +158,7 @@ async fn d29_sessions_outlive_the_program_and_its_next_one_goes_on_with_them() {
     let url = format!("ws://x/v1/sessions/{id}/io?lastSeq=0");
     let (mut terminal, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
     let (number, written) = frame(&mut terminal).await;
-    assert_eq!((number > 1_000_000, written), (true, Bytes::from_static(b"written meanwhile\n")));
+    assert_eq!((number > 1_000_000, written), (true, Bytes::from_static(b"written meanwhile\r\n")));
     program.terminate().await;
     loop {
         if let Message::Close(Some(frame)) = terminal.next().await.unwrap().unwrap() {

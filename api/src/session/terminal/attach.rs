@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use cofferdam_kubernetes::{Class, Failed, json};
-use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use futures_util::{SinkExt as _, StreamExt as _};
 use hyper_util::rt::TokioIo;
 use kube::core::Request;
 use kube::core::subresource::AttachParams;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -45,8 +45,12 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// Unless more than this lies before the pings that are not answered: a program that does not read keeps them from getting there.
 const MOST_UNANSWERED: u64 = 64 * 1024;
 
-/// So much of what came before the log was read is compared with it.
-const MOST_EARLY: usize = 64 * 1024;
+/// So much of what comes first tells a place in the log.
+const EARLY: usize = 256;
+
+/// It is waited for so long, and so long once it has begun: a program that writes little has written all of it by then.
+const FIRST_WORDS: Duration = Duration::from_millis(500);
+const BREATH: Duration = Duration::from_millis(50);
 
 /// A terminal that somebody is attached to.
 pub(super) struct Terminal<S = TokioIo<hyper::upgrade::Upgraded>> {
@@ -91,11 +95,13 @@ pub(super) async fn attach(home: &Home, pod: &str, io: Io) -> Result<Terminal, F
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Terminal<S> {
-    /// What has come by now, piece by piece, and whether that was all.
-    pub(super) fn early(&mut self) -> Result<(Vec<Piece>, bool), Failed> {
+    /// What comes first, piece by piece, and whether that was all.
+    pub(super) async fn early(&mut self) -> Result<(Vec<Piece>, bool), Failed> {
         let (mut early, mut length) = (Vec::new(), 0);
-        while length < MOST_EARLY {
-            let Some(next) = self.socket.next().now_or_never() else { break };
+        let end = Instant::now() + FIRST_WORDS;
+        while length < EARLY {
+            let breath = if early.is_empty() { end } else { end.min(Instant::now() + BREATH) };
+            let Ok(next) = timeout_at(breath, self.socket.next()).await else { break };
             let Some(message) = next else { return Ok((early, true)) };
             let message = message.map_err(|error| broken(&error))?;
             match came(&message, self.io) {

@@ -9,9 +9,10 @@ use kube::core::Request;
 use kube::core::subresource::LogParams;
 use tokio::time::timeout;
 
-use super::shown::Shown;
+use super::shown::{Shown, skip};
 use crate::cluster::Home;
 use crate::session::pod::CONTAINER;
+use crate::wire::Io;
 
 /// Each part of an answer may take so long.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -22,10 +23,12 @@ const PART: usize = 16 * 1024;
 /// So much is looked at to tell what was given away: twice what is known of it.
 const LOOKED_AT: usize = 128 * 1024;
 
-/// Gives `output` what of the log was not given away before; never more of it than a part is in memory.
+/// Gives `output` what of the log was not given away before; never more of it than a part is in memory. A terminal's lines end as
+/// they do there: with a carriage return, which containerd takes away.
 pub(super) async fn read(
     home: &Home,
     pod: &str,
+    io: Io,
     shown: &mut Shown,
     mut output: impl FnMut(&[u8]),
 ) -> Result<(), Failed> {
@@ -36,19 +39,26 @@ pub(super) async fn read(
     let answer = patiently(home, async { answer.await.map_err(|error| Failed::from(&error)) }).await?;
     let mut answer = pin!(answer);
     let (mut part, mut certain, mut start) = (vec![0; PART], shown.certain(), Some(Vec::new()));
+    let mut before = None;
+    let mut give = |bytes: &[u8], shown: &mut Shown| {
+        if !bytes.is_empty() {
+            shown.add(bytes);
+            match io {
+                Io::Tty => output(&with_returns(bytes, &mut before)),
+                Io::Streams => output(bytes),
+            }
+        }
+    };
     loop {
         let length = patiently(home, async { answer.read(&mut part).await.map_err(|error| broken(&error)) }).await?;
         let bytes = &part[..length];
-        let skipped = usize::try_from(certain).unwrap_or(usize::MAX).min(length);
-        certain -= u64::try_from(skipped).unwrap_or_default();
-        let bytes = &bytes[skipped..];
+        let bytes = &bytes[skip(bytes, &mut certain)..];
         match &mut start {
             Some(looked_at) => looked_at.extend_from_slice(bytes),
-            None if !bytes.is_empty() => give(shown, bytes, &mut output),
-            None => {}
+            None => give(bytes, shown),
         }
         if let Some(looked_at) = start.take_if(|start| length == 0 || start.len() >= LOOKED_AT) {
-            give(shown, &looked_at[shown.place(&looked_at)..], &mut output);
+            give(&looked_at[shown.place(&looked_at)..], shown);
         }
         if length == 0 {
             return Ok(());
@@ -56,11 +66,17 @@ pub(super) async fn read(
     }
 }
 
-fn give(shown: &mut Shown, bytes: &[u8], output: &mut impl FnMut(&[u8])) {
-    if !bytes.is_empty() {
-        shown.add(bytes);
-        output(bytes);
+/// With a carriage return before each end of a line that has none; `before` is the last byte of what came before.
+fn with_returns(bytes: &[u8], before: &mut Option<u8>) -> Vec<u8> {
+    let mut with = Vec::with_capacity(bytes.len() + bytes.len() / 16);
+    for byte in bytes {
+        if *byte == b'\n' && *before != Some(b'\r') {
+            with.push(b'\r');
+        }
+        with.push(*byte);
+        *before = Some(*byte);
     }
+    with
 }
 
 async fn patiently<T>(home: &Home, asking: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
@@ -70,4 +86,26 @@ async fn patiently<T>(home: &Home, asking: impl Future<Output = Result<T, Failed
 
 fn broken(error: &std::io::Error) -> Failed {
     Failed { class: Class::Unreachable, detail: format!("the log broke off: {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_a_terminal_ends_with_a_carriage_return() {
+        for (log, expected) in [
+            ("", ""),
+            ("one\ntwo\n", "one\r\ntwo\r\n"),
+            ("one\r\ntwo\r\n", "one\r\ntwo\r\n"),
+            ("\n\nend", "\r\n\r\nend"),
+            ("1 %\r2 %\n", "1 %\r2 %\r\n"),
+        ] {
+            for part in 1..=log.len().max(1) {
+                let mut before = None;
+                let with = log.as_bytes().chunks(part).flat_map(|log| with_returns(log, &mut before));
+                assert_eq!(String::from_utf8(with.collect()).unwrap(), expected);
+            }
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! What of a program's output was given away: so much that what comes again is known.
 //!
 //! The log and the terminal carry the same bytes, and neither says where in them it begins. A log ends with the last whole
-//! line, so what was written without one may be missing between the two.
+//! line, so what was written without one may be missing between the two. And containerd's has no carriage return where a line
+//! ends, as a terminal does: none of them counts for a place, on either side.
 
 /// So many of the last bytes are kept.
 const TAIL: usize = 64 * 1024;
@@ -9,7 +10,7 @@ const TAIL: usize = 64 * 1024;
 /// So many of them tell a place in a log.
 const NEEDLE: usize = 256;
 
-/// How much was given away, and the last of it.
+/// How much was given away, and the last of it, both without carriage returns.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     count: u64,
@@ -19,6 +20,7 @@ pub(super) struct Shown {
 impl Shown {
     /// That is given away.
     pub(super) fn add(&mut self, bytes: &[u8]) {
+        let bytes: Vec<u8> = counted(bytes).collect();
         self.count = self.count.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         let bytes = &bytes[bytes.len().saturating_sub(TAIL)..];
         let kept = TAIL - bytes.len();
@@ -26,7 +28,7 @@ impl Shown {
         self.tail.extend_from_slice(bytes);
     }
 
-    /// So many bytes of a log were given away for sure; what follows has to be looked at.
+    /// So many [counted](skip) bytes of a log were given away for sure; what follows has to be looked at.
     pub(super) fn certain(&self) -> u64 {
         self.count.saturating_sub(u64::try_from(TAIL).unwrap_or(u64::MAX))
     }
@@ -34,6 +36,8 @@ impl Shown {
     /// Of a log without its [`certain`](Self::certain) bytes, the place from which it is new. That is where what was given away
     /// last stands, nearest to where it ought to.
     pub(super) fn place(&self, log: &[u8]) -> usize {
+        let all = log;
+        let log: &[u8] = &counted(log).collect::<Vec<_>>();
         let expected = usize::try_from(self.count - self.certain()).unwrap_or(usize::MAX);
         let needle = &self.tail[self.tail.len().saturating_sub(NEEDLE)..];
         let found = (0..log.len()).filter(|start| !needle.is_empty() && log[*start..].starts_with(needle));
@@ -41,14 +45,58 @@ impl Shown {
         let place = place.unwrap_or(expected.min(log.len()));
         // A log ends its last line, also where the program did not.
         let is_added = &log[place..] == b"\n" && !self.tail.is_empty() && self.tail.last() != Some(&b'\n');
-        if is_added { log.len() } else { place }
+        let mut skipped = u64::try_from(if is_added { log.len() } else { place }).unwrap_or(u64::MAX);
+        skip(all, &mut skipped)
+    }
+}
+
+/// Skips as much of the bytes as is to be skipped, and says how much that was. Carriage returns are passed over, and do not
+/// count.
+pub(super) fn skip(bytes: &[u8], count: &mut u64) -> usize {
+    let mut skipped = 0;
+    while *count > 0 && skipped < bytes.len() {
+        *count -= u64::from(bytes[skipped] != b'\r');
+        skipped += 1;
+    }
+    skipped
+}
+
+fn counted(bytes: &[u8]) -> impl Iterator<Item = u8> {
+    bytes.iter().copied().filter(|byte| *byte != b'\r')
+}
+
+/// Where in a log the terminal begins, by the first of what came of it.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    early: Vec<u8>,
+    borders: Vec<usize>,
+    /// How many of the first early bytes are the last of the log.
+    length: usize,
+    /// So much of the log was from the beginning on when all of them were found last, and since.
+    found: Option<u64>,
+}
+
+impl Beginning {
+    /// Is looked for in what of the log is read from now on.
+    pub(super) fn new(early: &[u8]) -> Self {
+        let early: Vec<u8> = counted(early).collect();
+        Self { borders: borders(&early), early, length: 0, found: None }
     }
 
-    /// How many of these bytes, which were written from some moment on, were given away already: as many of the first as are
-    /// the last there.
-    pub(super) fn overlap(&self, early: &[u8]) -> usize {
-        let (borders, tail) = (borders(early), &self.tail[self.tail.len().saturating_sub(early.len())..]);
-        tail.iter().fold(0, |length, byte| longer(early, &borders, length, *byte))
+    /// That comes next in the log.
+    pub(super) fn look(&mut self, log: &[u8]) {
+        for byte in counted(log) {
+            self.length = longer(&self.early, &self.borders, self.length, byte);
+            let since = self.found.map(|found| found.saturating_add(1));
+            let is_found = self.length > 0 && self.length == self.early.len();
+            self.found = if is_found { u64::try_from(self.length).ok() } else { since };
+        }
+    }
+
+    /// So many of the terminal's first bytes, those that [count](skip), are in the log. The last of those places counts where there are several: the log is
+    /// read as soon as the terminal has begun.
+    pub(super) fn in_log(&self) -> u64 {
+        self.found.or_else(|| u64::try_from(self.length).ok()).unwrap_or_default()
     }
 }
 
@@ -103,7 +151,12 @@ mod tests {
         ] {
             let place = shown(before).place(log.as_bytes());
             assert_eq!(&log[place..], new, "{log:?} after {before:?}");
+            // As a terminal gives it.
+            let place = shown(&before.replace('\n', "\r\n")).place(log.as_bytes());
+            assert_eq!(&log[place..], new, "{log:?} after {before:?}");
         }
+        let log = "1 %\r2 %\r3 %\n\rdone\n";
+        assert_eq!(&log[shown("1 %\r2 %\r").place(log.as_bytes())..], "\r3 %\n\rdone\n");
     }
 
     #[test]
@@ -119,8 +172,20 @@ mod tests {
             ("xaab", "aabaab", 3),
             ("aaab", "aaaa", 0),
             ("aaa", "aab", 2),
+            // More is in the log by now than has come: the rest is still to come.
+            ("one\ntwo\nthree\nfour\n", "two\n", 15),
+            ("one\ntwo\n", "e\ntw", 6),
+            // All of it in its place is more than some of it at the end.
+            ("one\ntwo\nthree\n", "\ntwo\n", 11),
+            ("a\na\na\nb\n", "a\n", 4),
         ] {
-            assert_eq!(shown(log).overlap(early.as_bytes()), seen, "{early:?} after {log:?}");
+            for part in 1..=log.len().max(1) {
+                for early in [early.to_owned(), early.replace('\n', "\r\n")] {
+                    let mut beginning = Beginning::new(early.as_bytes());
+                    log.as_bytes().chunks(part).for_each(|log| beginning.look(log));
+                    assert_eq!(beginning.in_log(), seen, "{early:?} after {log:?}");
+                }
+            }
         }
     }
 

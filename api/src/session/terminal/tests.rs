@@ -35,6 +35,8 @@ struct Pod {
     log: Arc<Mutex<String>>,
     /// What is on the terminal as soon as one is attached to it; nothing where nobody can be.
     greeting: Option<&'static str>,
+    /// What the program writes while somebody is being attached to it.
+    meanwhile: &'static str,
     /// How many are attached to it and were not sent that yet: the log is read after it.
     ungreeted: watch::Sender<u32>,
 }
@@ -51,7 +53,12 @@ struct Scene {
 
 impl Scene {
     async fn new(log: &str, greeting: Option<&'static str>, program: Program) -> Self {
-        let pod = Pod { log: Arc::new(Mutex::new(log.to_owned())), greeting, ungreeted: watch::Sender::new(0) };
+        Self::with(log, "", greeting, program).await
+    }
+
+    async fn with(log: &str, meanwhile: &'static str, greeting: Option<&'static str>, program: Program) -> Self {
+        let log = Arc::new(Mutex::new(log.to_owned()));
+        let pod = Pod { log, greeting, meanwhile, ungreeted: watch::Sender::new(0) };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (attach, attached) = mpsc::unbounded_channel();
@@ -120,6 +127,7 @@ async fn answer(pod: Pod, attach: mpsc::UnboundedSender<Socket>, request: Reques
                 return response;
             };
             pod.ungreeted.send_modify(|ungreeted| *ungreeted += 1);
+            pod.log.lock().unwrap().push_str(pod.meanwhile);
             assert!(query.contains("stdin=true") && query.contains("tty=true") && query.contains("container=session"));
             let key = derive_accept_key(request.headers()[SEC_WEBSOCKET_KEY].as_bytes());
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -163,7 +171,7 @@ async fn pty_01_what_a_program_writes_is_given_once_from_its_first_word_to_its_l
     let mut scene = Scene::new("one\ntwo\n", Some(""), Program::Waiting).await;
     scene.program.send(RUNNING).unwrap();
     let mut socket = scene.attached.recv().await.unwrap();
-    scene.until_output("two\n").await;
+    scene.until_output("two\r\n").await;
     socket.send(binary(b"\x01> ")).await.unwrap();
     scene.until_output("> ").await;
     let size = TerminalSize { columns: 80, rows: 24 };
@@ -176,29 +184,36 @@ async fn pty_01_what_a_program_writes_is_given_once_from_its_first_word_to_its_l
     drop(socket);
     scene.logs("> hi\nthree\n");
     let mut socket = scene.attached.recv().await.unwrap();
-    scene.until_output("three\n").await;
+    scene.until_output("three\r\n").await;
     socket.send(binary(b"\x01four")).await.unwrap();
     scene.until_output("four").await;
     scene.logs("four\n");
     socket.send(binary(b"\x03{\"status\":\"Success\"}")).await.unwrap();
-    assert_eq!(scene.ends().await, "one\ntwo\n> hi\nthree\nfour");
+    assert_eq!(scene.ends().await, "one\r\ntwo\r\n> hi\r\nthree\r\nfour");
 }
 
 #[tokio::test]
 async fn what_is_in_the_log_and_on_the_terminal_is_given_once() {
-    let mut scene = Scene::new("one\ntwo\n", Some("two\nthree\n"), RUNNING).await;
-    // It is never closed.
-    let _socket = scene.attached.recv().await.unwrap();
-    scene.until_output("three\n").await;
-    scene.logs("three\nfour\n");
-    assert_eq!(scene.ends().await, "one\ntwo\nthree\nfour\n");
+    // Of what was written since one is attached some is in the log before it is on the terminal.
+    for (greeting, later) in
+        [("two\r\nthree\r\n", ""), ("tw", "o\r\nthree\r\n"), ("two\r\n", "three\r\n"), ("three\r\n", "")]
+    {
+        let mut scene = Scene::with("one\n", "two\nthree\n", Some(greeting), RUNNING).await;
+        // It is never closed.
+        let mut socket = scene.attached.recv().await.unwrap();
+        scene.until_output("three\r\n").await;
+        socket.send(binary(format!("\x01{later}four\r\n").as_bytes())).await.unwrap();
+        scene.until_output("four\r\n").await;
+        scene.logs("four\nfive\n");
+        assert_eq!(scene.ends().await, "one\r\ntwo\r\nthree\r\nfour\r\nfive\r\n");
+    }
 }
 
 #[tokio::test]
 async fn d04_of_a_program_that_ended_before_anybody_was_attached_the_log_is_given() {
     let mut scene = Scene::new("one\ntwo\n", Some(""), Program::Ended).await;
     (&mut scene.following).await.unwrap();
-    assert_eq!(scene.output(), "one\ntwo\n");
+    assert_eq!(scene.output(), "one\r\ntwo\r\n");
     assert!(scene.attached.try_recv().is_err());
 }
 
@@ -207,9 +222,9 @@ async fn pty_02_a_terminal_that_cannot_be_attached_to_says_so_and_whole_lines_ar
     let scene = Scene::new("one\n", None, RUNNING).await;
     scene.until_output("[attach: ").await;
     scene.logs("two\n");
-    scene.until_output("two\n").await;
+    scene.until_output("two\r\n").await;
     scene.logs("three\n");
     let output = scene.ends().await;
     let (before, after) = output.split_once("\r\n[attach: the Kubernetes API server does not answer").unwrap();
-    assert_eq!((before, after.split_once("]\r\n").unwrap().1), ("one\n", "two\nthree\n"));
+    assert_eq!((before, after.split_once("]\r\n").unwrap().1), ("one\r\n", "two\r\nthree\r\n"));
 }

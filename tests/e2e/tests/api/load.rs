@@ -255,6 +255,29 @@ fn a_client_that_comes_back_a_hundred_times_gets_each_event_and_each_byte_once()
 }
 
 #[test]
+fn d04_what_programs_write_while_they_are_attached_to_comes_once_and_in_its_order() {
+    let load = Load::begin();
+    // Some write much at once, others little for as long as it takes.
+    let script = |number: usize| {
+        let (lines, pause) = if number.is_multiple_of(2) { (40_000, ":") } else { (200, "sleep 0.01") };
+        format!(
+            "i=0; while [ $i -lt {lines} ]; do echo \"line $i\"; i=$((i+1)); {pause}; done; echo \"$i lines\"; read line"
+        )
+    };
+    let (made, refused) = load.at_once(16, script);
+    assert!(refused.is_empty(), "{refused:?}");
+    each(&made, |one| {
+        let mut terminal = load.client.terminal(&one.id, &one.token);
+        terminal.until(" lines\r\n");
+        let mut lines: Vec<_> = terminal.text.trim_end().split("\r\n").collect();
+        let count: usize = lines.pop().unwrap().trim_end_matches(" lines").parse().unwrap();
+        let wrong = lines.iter().enumerate().find(|(number, line)| **line != format!("line {number}"));
+        assert_eq!((wrong, lines.len()), (None, count), "of session {}", one.number);
+    });
+    load.stop(&made);
+}
+
+#[test]
 fn who_asks_when_too_much_is_begun_is_told_to_come_again_and_what_was_promised_is_made() {
     let load = Load::begin();
     // Nothing is begun that fast that it is over before all have asked.
