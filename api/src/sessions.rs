@@ -22,6 +22,7 @@ use cofferdam_kubernetes::{Class, Failed};
 use cofferdam_model::session::SessionId;
 use k8s_openapi::jiff::Timestamp;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::cluster::Home;
@@ -67,6 +68,8 @@ struct Inner {
     bounds: Bounds,
     workshop: Workshop,
     all: Mutex<BTreeMap<SessionId, Place>>,
+    /// Whether what the informer told last is up to date.
+    is_current: watch::Sender<bool>,
     /// Those that are being made.
     making: TaskTracker,
 }
@@ -93,7 +96,8 @@ impl Sessions {
     /// None yet: the informer tells of those that are there.
     #[must_use]
     pub fn new(home: Home, bounds: Bounds, workshop: Workshop) -> Self {
-        Self(Arc::new(Inner { home, bounds, workshop, all: Mutex::default(), making: TaskTracker::new() }))
+        let (all, is_current, making) = (Mutex::default(), watch::Sender::new(true), TaskTracker::new());
+        Self(Arc::new(Inner { home, bounds, workshop, all, is_current, making }))
     }
 
     /// What sessions are made with.
@@ -110,7 +114,14 @@ impl Sessions {
 
     /// Takes in what the informer tells. It spawns tasks, so there has to be a runtime.
     pub fn told(&self, told: Told) {
-        let Told::Session(id, seen) = told else { return };
+        let (id, seen) = match told {
+            Told::Session(id, seen) => (id, seen),
+            Told::Current(is_current) => {
+                self.0.is_current.send_replace(is_current);
+                return;
+            }
+            Told::All => return,
+        };
         let is_gone = seen == Seen::default();
         let mut all = self.all();
         match all.get(&id) {
@@ -255,6 +266,7 @@ impl Sessions {
             id: id.clone(),
             record: record.clone(),
             hub: Arc::new(hub::Hub::new(self.0.bounds.replay, first)),
+            is_current: self.0.is_current.subscribe(),
         }
     }
 

@@ -45,7 +45,7 @@ pub enum Program {
     Waiting,
     /// It runs.
     Running {
-        /// Where; none as long as its pod does not say.
+        /// Where; none as long as its pod does not say, or what it says may be old.
         address: Option<IpAddr>,
     },
     /// It has ended.

@@ -43,6 +43,8 @@ pub(super) struct Keeping {
     pub(super) id: SessionId,
     pub(super) record: Record,
     pub(super) hub: Arc<Hub>,
+    /// Whether what is seen of it is up to date.
+    pub(super) is_current: watch::Receiver<bool>,
 }
 
 /// A session, for those who ask. Its task ends when this is dropped.
@@ -69,6 +71,7 @@ struct Keeper {
     record: Record,
     hub: Arc<Hub>,
     known: watch::Receiver<Known>,
+    is_current: watch::Receiver<bool>,
     told: Arc<Mutex<Told>>,
     story: Story,
     /// None where there never was a program.
@@ -86,7 +89,7 @@ enum Next {
 impl Session {
     /// Tells what is known by now, and begins to follow it.
     pub(super) fn begin(keeping: Keeping, known: Known) -> Arc<Self> {
-        let Keeping { home, store, id, record, hub } = keeping;
+        let Keeping { home, store, id, record, hub, is_current } = keeping;
         let (known, its_known) = watch::channel(known);
         let (input, typed) = mpsc::channel(TYPED_AHEAD);
         let (program, its_program) = watch::channel(Program::Waiting);
@@ -98,6 +101,7 @@ impl Session {
             record: record.clone(),
             hub: Arc::clone(&hub),
             known: its_known,
+            is_current,
             told: Arc::clone(&told),
             story: Story::new(Instant::now().into_std()),
             program: Some(program),
@@ -185,6 +189,7 @@ impl Keeper {
             match next {
                 Next::Look(again) => tokio::select! {
                     changed = self.known.changed() => if changed.is_err() { return },
+                    changed = self.is_current.changed() => if changed.is_err() { return },
                     () = wait(again) => {}
                 },
                 Next::End(ended) => return self.end(&ended).await,
@@ -195,13 +200,17 @@ impl Keeper {
 
     /// Tells what is new.
     fn turn(&mut self) -> Next {
+        let is_current = *self.is_current.borrow_and_update();
         let known = self.known.borrow_and_update();
         let facts = known.facts(&self.record);
         let turn = self.story.turn(&facts, Instant::now().into_std());
         let program = match state(&facts) {
             _ if turn.ended.is_some() => Program::Ended,
             State::Starting(_) => Program::Waiting,
-            State::Running | State::Leaving => Program::Running { address: facts.pod.there().and_then(pod::address) },
+            State::Running | State::Leaving => {
+                // By now it may be another pod's.
+                Program::Running { address: facts.pod.there().and_then(pod::address).filter(|_| is_current) }
+            }
             State::Ended(_) => Program::Ended,
         };
         // Of a program that never was there is no log.

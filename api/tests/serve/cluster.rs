@@ -116,9 +116,10 @@ impl Cluster {
         self.server.state().refusal = Some(message);
     }
 
-    /// Nothing can be asked for, or again.
+    /// Nothing can be asked for, and no watch goes on; or again.
     pub(crate) fn breaks(&self, is_broken: bool) {
         self.server.state().is_broken = is_broken;
+        self.server.changed.send_replace(());
     }
 
     /// A program has written something.
@@ -217,6 +218,9 @@ impl Server {
             let kind = kind.clone();
             async move {
                 loop {
+                    if server.state().is_broken {
+                        return None;
+                    }
                     let next = server.state().events.get(place).cloned();
                     let Some((what, path, object)) = next else {
                         changed.changed().await.unwrap();

@@ -1,5 +1,7 @@
 //! Sessions, from a client's first request to their end, in a cluster that a test plays.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -7,6 +9,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::TOKEN;
@@ -234,6 +237,24 @@ async fn dbg_01_events_of_a_programs_inspector_are_events_of_its_session() {
     assert_eq!(program.ask("DELETE", &format!("/v1/sessions/{id}"), "").await.0, 204);
     // It is let go of.
     assert_eq!(stream.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn dbg_01_nobody_is_asked_at_an_address_that_may_be_another_pods_by_now() {
+    let program = Program::start(&["--auth=none"]).await;
+    let (before, after) = ("127.92.30.2", "127.92.30.3");
+    let stranger = TcpListener::bind((before, 9230)).await.unwrap();
+    let inspector = TcpListener::bind((after, 9230)).await.unwrap();
+    let (_, pod) = begun(&program).await;
+    program.cluster.merge(&pod, &json!({"status": {"phase": "Running", "podIP": before}}));
+    let (stream, _) = stranger.accept().await.unwrap();
+    program.cluster.breaks(true);
+    while !program.admin("/readyz").await.contains("sessions") {}
+    drop(stream);
+    assert!(timeout(Duration::from_secs(3), stranger.accept()).await.is_err(), "a stranger was asked");
+    program.cluster.merge(&pod, &json!({"status": {"podIP": after}}));
+    program.cluster.breaks(false);
+    inspector.accept().await.unwrap();
 }
 
 #[tokio::test]
