@@ -93,10 +93,17 @@ impl Context {
         }
     }
 
-    /// Whether a pod of that namespace has these labels.
-    async fn has_pods(&self, doing: &'static str, namespace: &str, labels: String) -> Result<bool, Logged> {
+    /// Whether a pod of that namespace has these labels, on that node if one is named.
+    async fn has_pods(
+        &self,
+        doing: &'static str,
+        namespace: &str,
+        labels: String,
+        node: Option<&str>,
+    ) -> Result<bool, Logged> {
         let pods = Resource::core("pods").metadata();
-        let selection = Selection { namespace: Some(namespace.to_owned()), labels, ..Selection::default() };
+        let fields = node.map(|node| format!("spec.nodeName={node}")).unwrap_or_default();
+        let selection = Selection { namespace: Some(namespace.to_owned()), labels, fields };
         let found = self.first(doing, self.cluster.pages(&pods, &selection).of_one(), |_| true).await?;
         Ok(found.is_some())
     }

@@ -20,7 +20,7 @@ pub(super) struct Metadata {
     /// It is being deleted, and waits for whoever has a finalizer on it.
     pub(super) is_leaving: bool,
     /// Its node; none where it names none that could be there.
-    node: Option<String>,
+    pub(super) node: Option<String>,
     /// The pods that own it.
     pub(super) pods: Vec<Owner>,
 }
@@ -66,7 +66,7 @@ pub(super) struct Known {
 pub(super) enum Suspicion<'a> {
     /// Each of its owners has another uid, or is not there; or is a pod that lost its label.
     PodsGone(&'a [Owner]),
-    /// No pod owns it, and no pod has its session's id.
+    /// No pod owns it, and as far as is known none has its session's id on its node, or anywhere where it says none.
     Unowned,
     /// Its node is not there.
     NodeGone(&'a str),
@@ -82,8 +82,10 @@ pub(super) fn suspicion<'a>(object: &'a Metadata, known: &Known) -> Option<Suspi
     }
     if object.pods.is_empty() {
         let session = (object.namespace.clone(), object.session.clone().unwrap_or_default());
-        // While the session lives its agent gives the object its owner back.
-        return (!known.sessions.contains(&session)).then_some(Suspicion::Unowned);
+        // While the session lives its agent gives the object its owner back. It may do so on the object's own node alone, and who
+        // is there has to be asked: a pod of that id on another node waits until the object is gone.
+        let may_be_given_back = object.node.is_none() && known.sessions.contains(&session);
+        return (!may_be_given_back).then_some(Suspicion::Unowned);
     }
     // Agents write one. What somebody has given several goes with the last of them.
     let are_gone = object.pods.iter().all(|pod| !known.pods.contains(&pod.uid));
@@ -128,7 +130,9 @@ mod tests {
             ("node-1", "abc", json!([pod("p", "u2")]), gone(1)),
             // The id's next pod does not own what the last one left.
             ("node-1", "abc", json!([other, pod("p", "u2")]), gone(1)),
-            ("node-1", "abc", json!([]), None),
+            // Whether that session's pod is on that node has to be asked.
+            ("node-1", "abc", json!([]), Some(Suspicion::Unowned)),
+            ("", "abc", json!([]), None),
             ("node-1", "xyz", json!([]), Some(Suspicion::Unowned)),
             ("node-1", "xyz", json!([other]), Some(Suspicion::Unowned)),
             ("node-2", "abc", json!([pod("p", "u1")]), Some(Suspicion::NodeGone("node-2"))),

@@ -124,7 +124,7 @@ async fn has_none(context: &Context, namespace: &str) -> Result<bool, Logged> {
         return Ok(false);
     };
     let has_labelled_pod =
-        membership == Membership::Other && context.has_pods(DOING, namespace, SESSION.to_owned()).await?;
+        membership == Membership::Other && context.has_pods(DOING, namespace, SESSION.to_owned(), None).await?;
     Ok(!has_sessions(membership, has_labelled_pod))
 }
 

@@ -110,8 +110,8 @@ struct Gone<'a> {
     context: &'a Context,
     /// The uid of the pod of that namespace and name, if it is there.
     pods: BTreeMap<(String, String), Option<String>>,
-    /// Whether no pod has that namespace and id.
-    sessions: BTreeMap<(String, String), bool>,
+    /// Whether no pod has that namespace and id, on that node if one is named.
+    sessions: BTreeMap<(String, String, Option<String>), bool>,
     nodes: BTreeMap<String, bool>,
 }
 
@@ -123,11 +123,12 @@ impl Gone<'_> {
             Suspicion::Unowned => {
                 // No pod has an id that nobody says.
                 let Some(id) = &object.session else { return Ok(true) };
-                let key = (namespace.to_owned(), id.to_owned());
+                let key = (namespace.to_owned(), id.to_owned(), object.node.clone());
                 if let Some(is_gone) = self.sessions.get(&key) {
                     return Ok(*is_gone);
                 }
-                let is_gone = !context.has_pods(DOING, namespace, format!("{SESSION}={id}")).await?;
+                let labels = format!("{SESSION}={id}");
+                let is_gone = !context.has_pods(DOING, namespace, labels, object.node.as_deref()).await?;
                 self.sessions.insert(key, is_gone);
                 Ok(is_gone)
             }

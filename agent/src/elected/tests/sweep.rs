@@ -59,6 +59,42 @@ async fn b111_what_belongs_to_nobody_is_swept_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn b111_what_lost_its_owner_stays_for_a_pod_of_its_own_node_and_for_no_other() {
+    let api = cluster(2);
+    for (id, node) in [("here", 1), ("there", 2), ("anywhere", 1)] {
+        add_session(&api, id, 1);
+        let mut slice = api.get("endpointslices", "team-a", &format!("s-{id}")).unwrap();
+        slice["metadata"]["ownerReferences"] = json!([]);
+        if id == "anywhere" {
+            slice["metadata"]["annotations"] = json!({});
+        }
+        api.put("endpointslices", &slice);
+        // One that agents of both nodes have made for sessions of that id, so each is asked for by itself.
+        slice["metadata"]["name"] = json!(format!("t-{id}"));
+        slice["metadata"]["annotations"]["cofferdam.dev/node"] = json!("node-2");
+        slice["metadata"]["uid"] = Value::Null;
+        api.put("endpointslices", &slice);
+        let mut pod = api.get("pods", "team-a", id).unwrap();
+        pod["spec"]["nodeName"] = json!(format!("node-{node}"));
+        api.put("pods", &pod);
+    }
+    let agent = Agent::start(&api, "agent-1");
+    until("swept", || agent.metric("swept_objects_total{resource=\"endpointslices\"}") == 3).await;
+    sleep(Duration::from_mins(20)).await;
+    for (name, is_there) in [
+        ("s-here", true),
+        ("t-here", false),
+        ("s-there", false),
+        ("t-there", true),
+        ("s-anywhere", true),
+        ("t-anywhere", false),
+    ] {
+        assert_eq!(api.get("endpointslices", "team-a", name).is_some(), is_there, "{name}");
+    }
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b111_what_is_made_anew_during_a_sweep_is_not_swept_with_what_was_there_before() {
     let api = cluster(1);
     add_session(&api, "again", 1);
