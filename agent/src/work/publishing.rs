@@ -19,7 +19,7 @@ use crate::events::Tone;
 use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name, route_name};
-use crate::plan::{Plan, has_any, has_claim, is_owned, while_lost, without_layer};
+use crate::plan::{Plan, has_any, has_claim, is_owned, without_layer};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::world::Snapshot;
@@ -92,6 +92,8 @@ struct Due {
     rest: Attempt,
     /// When the first of that can be tried again.
     next: Option<Instant>,
+    /// Whether more is to be done, once the node is back.
+    is_held_back: bool,
 }
 
 /// The pod that has the id of another.
@@ -202,7 +204,7 @@ impl Publisher {
         // Every TCP port has one; the API server would refuse an empty one.
         let nothing = || Proof { probe: String::new(), proof: String::new() };
         let proof = |port: u16| proofs.get(&port).cloned().unwrap_or_else(nothing);
-        let mut wanted = desired(session, ports, layer, ground.policy.routing(), &crew.node, &proof);
+        let wanted = desired(session, ports, layer, ground.policy.routing(), &crew.node, &proof);
         let is_managed = ground.policy.network().mode == NetworkMode::Managed;
         if !wanted.is_empty() && is_managed && !snapshot.is_protected && !has_claim(session, &snapshot.live) {
             return self.is_kept_from_all(Some(Hindrance::WaitingForNetworkPolicy), None);
@@ -215,10 +217,6 @@ impl Publisher {
         if ground.layer.is_err() {
             judged = without_layer(session, ports, &judged).into();
         }
-        if snapshot.is_node_lost {
-            let (less, rest) = while_lost(session, &wanted, &judged);
-            (wanted, judged) = (less, rest.into());
-        }
         // Whether a session is published with all that it asks for.
         let is_all = ground.layer.is_ok() && !snapshot.is_node_lost;
         let version = match layer {
@@ -226,14 +224,17 @@ impl Publisher {
             // Routes may be left from before.
             Layer::Off | Layer::Ingress { .. } => snapshot.route_version.as_deref().unwrap_or("v1"),
         };
-        let Due { plan, mut rest, mut next } = self.due(crew, session, &judged, &wanted);
+        let Due { plan, mut rest, mut next, is_held_back } =
+            self.due(crew, session, &judged, &wanted, snapshot.is_node_lost);
         if let Some(due) = more_at {
             rest = rest.or(Attempt::Hindered(Hindrance::PublishDelayed(PORTS_CHANGE.to_owned()), due));
             next = next.into_iter().chain([due]).min();
         }
-        let is_done = plan == Plan::default() && rest == Attempt::Done;
+        let is_done = plan == Plan::default() && rest == Attempt::Done && !is_held_back;
         self.obstacle = match rest {
             Attempt::Hindered(hindrance, _) => Some(hindrance),
+            // What was late, and is held back now that its time may have come, is as late as before.
+            _ if is_held_back => self.obstacle.take().filter(|late| matches!(late, Hindrance::PublishDelayed(_))),
             Attempt::Done | Attempt::Resting(_) | Attempt::Taken(_) | Attempt::Failed(..) => None,
         };
         // What is only late is as it was.

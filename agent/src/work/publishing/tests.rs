@@ -10,6 +10,7 @@ use crate::layer::LayerError;
 use crate::session::{Phase, Session};
 use crate::work::testing::{Api, seen};
 
+mod lost;
 mod protected;
 
 /// A session whose objects are written to an API server of the test's.
@@ -43,7 +44,7 @@ impl Scene {
 
     /// With what the agent knows of what is there.
     async fn attempt_with(&mut self, live: &[Live]) -> Attempt {
-        let Due { plan, rest, .. } = self.publisher.due(&self.crew, &self.session, live, &self.wanted);
+        let Due { plan, rest, .. } = self.publisher.due(&self.crew, &self.session, live, &self.wanted, false);
         let task = Task { plan, version: "v1".to_owned() };
         rest.or(self.publisher.make_so(&self.crew, &self.session, task).await)
     }
@@ -353,17 +354,17 @@ async fn each_object_rests_for_itself_and_the_first_that_may_be_tried_again_is()
     scene.api.annotate("example.com/cost");
     scene.api.refuse("PATCH endpointslices/s-2abc");
     let live = scene.api.snapshot(&scene.session).live;
-    let Due { plan, .. } = scene.publisher.due(&scene.crew, &scene.session, &live, &scene.wanted);
+    let Due { plan, .. } = scene.publisher.due(&scene.crew, &scene.session, &live, &scene.wanted, false);
     scene.publisher.carry_out(&scene.crew, &scene.session, Task { plan, version: "v1".to_owned() }).await;
     let live = scene.api.snapshot(&scene.session).live;
-    let Due { plan, next, .. } = scene.publisher.due(&scene.crew, &scene.session, &live, &scene.wanted);
+    let Due { plan, next, .. } = scene.publisher.due(&scene.crew, &scene.session, &live, &scene.wanted, false);
     assert_eq!(plan, Plan::default());
     assert!(next.is_some_and(|next| next <= Instant::now() + SHORTEST_PAUSE), "{next:?}");
 }
 
 /// Whether the session is to claim its id now.
 fn claims(scene: &mut Scene, live: &[Live]) -> bool {
-    scene.publisher.due(&scene.crew, &scene.session, live, &scene.wanted).plan.claim.is_some()
+    scene.publisher.due(&scene.crew, &scene.session, live, &scene.wanted, false).plan.claim.is_some()
 }
 
 /// A session whose id another pod of this node has, which the agent sees, and which it was told.

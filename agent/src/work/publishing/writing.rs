@@ -14,7 +14,7 @@ use super::{
 };
 use crate::desired::Wanted;
 use crate::objects::{Kind, Live, digest};
-use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, has_claim, plan};
+use crate::plan::{Delete, Flaw, Write, first_leaving, flaw, has_claim, plan, while_lost};
 use crate::report::Hindrance;
 use crate::session::Session;
 use crate::work::Crew;
@@ -31,17 +31,33 @@ const AGAIN: Duration = Duration::from_secs(30);
 impl Publisher {
     /// What of a plan can be done now, so that `live` becomes `wanted`, and what comes of the rest. Nothing that rests stops
     /// what does not need it.
-    pub(super) fn due(&mut self, crew: &Crew, session: &Session, live: &[Live], wanted: &[Wanted]) -> Due {
+    pub(super) fn due(
+        &mut self,
+        crew: &Crew,
+        session: &Session,
+        live: &[Live],
+        wanted: &[Wanted],
+        is_node_lost: bool,
+    ) -> Due {
         let now = Instant::now();
         if self.is_id_free(crew, live) {
             let claims = self.resting.iter_mut().filter(|((kind, _), _)| *kind == Kind::Service);
             claims.for_each(|(_, rest)| rest.until = now);
         }
         self.deleted.retain(|uid| live.iter().any(|live| live.uid == *uid));
-        let mut plan = plan(session, wanted, live);
-        plan.deletes.retain(|delete| !self.deleted.contains(&delete.uid));
-        // What is as it ought to be by now, or nobody's wish any more, rests no longer.
+        let planned = |wanted: &[Wanted], live: &[Live]| {
+            let mut plan = plan(session, wanted, live);
+            plan.deletes.retain(|delete| !self.deleted.contains(&delete.uid));
+            plan
+        };
+        let mut plan = planned(wanted, live);
+        // What is as it ought to be by now, or nobody's wish any more, rests no longer; what is only held back is neither.
         let steps = plan.slots();
+        if is_node_lost {
+            let (wanted, live) = while_lost(session, wanted, live);
+            plan = planned(&wanted, &live);
+        }
+        let is_held_back = plan.slots() != steps;
         self.resting.retain(|slot, _| steps.contains(slot));
         let (mut rest, mut next) = (Attempt::Done, None);
         let mut wait = |attempt: Attempt, moment: Instant| {
@@ -66,7 +82,7 @@ impl Publisher {
             plan.writes.clear();
         }
         plan.writes.retain(|write| may(self.may_write(&write.wanted, now)));
-        Due { plan, rest, next }
+        Due { plan, rest, next, is_held_back }
     }
 
     /// Whether the pod of this node that has our id has given it up.
