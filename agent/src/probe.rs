@@ -45,6 +45,15 @@ pub(crate) struct Observation {
     pub address: Option<Result<Identity, Failure>>,
 }
 
+/// What was known of one port before anybody here had asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// As far as it can be told again. What of it is bad has been waited for.
+    pub seen: Observation,
+    /// Whether its address did not work: it has been waited for too, and how it fails has to be asked.
+    pub was_unreachable: bool,
+}
+
 /// Why a port takes no connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {

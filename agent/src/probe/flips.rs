@@ -15,8 +15,8 @@ pub(crate) const SOON: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flips<T, E> {
     verdict: Option<Result<T, E>>,
-    /// Whether it ever was good: what has begun is not waited for again.
-    was_good: bool,
+    /// Whether it ever was good, or was waited for before: what has begun, or had its time, is not waited for again.
+    had_its_time: bool,
     first: Option<Instant>,
     /// Failures that counted since the last success or change of the verdict.
     failed: u32,
@@ -29,8 +29,13 @@ pub(crate) struct Flips<T, E> {
 impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
     /// Begins with what is known already; with none where nothing is.
     pub(crate) fn new(verdict: Option<Result<T, E>>) -> Self {
-        let was_good = matches!(verdict, Some(Ok(_)));
-        Self { verdict, was_good, first: None, failed: 0, last: None, so_far: None }
+        let had_its_time = matches!(verdict, Some(Ok(_)));
+        Self { verdict, had_its_time, first: None, failed: 0, last: None, so_far: None }
+    }
+
+    /// Not waited for any more, if it `was` before: by somebody else, who may have found it bad.
+    pub(crate) fn waited_for(self, was: bool) -> Self {
+        Self { had_its_time: self.had_its_time || was, ..self }
     }
 
     /// The verdict; none before there is one.
@@ -46,14 +51,15 @@ impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
 
     /// Takes in a probe's result and says whether the verdict is another one now.
     ///
-    /// One success makes it good. `failures` failures in a row make it bad; of what never was good, only once [`GRACE`] is over,
-    /// since the first result or, where a failure such as this one is a matter of course for longer, `since` that ended, which
-    /// may be `now`. The last failure is the reason, and stays it until another one came as often in a row, so that reasons
-    /// that take turns are not told again and again. Where that one does not count yet there is no verdict any more.
+    /// One success makes it good. `failures` failures in a row make it bad; of what never was good, and was not
+    /// [`waited_for`](Self::waited_for), only once [`GRACE`] is over, since the first result or, where a failure such as this one is
+    /// a matter of course for longer, `since` that ended, which may be `now`. The last failure is the reason, and stays it until
+    /// another one came as often in a row, so that reasons that take turns are not told again and again. Where that one does not
+    /// count yet there is no verdict any more.
     pub(crate) fn saw(&mut self, now: Instant, failures: u32, since: Option<Instant>, result: Result<T, E>) -> bool {
         let first = *self.first.get_or_insert(now);
         let Err(error) = result else {
-            self.was_good = true;
+            self.had_its_time = true;
             self.last = None;
             return self.set(Some(result));
         };
@@ -61,7 +67,7 @@ impl<T: PartialEq, E: Clone + PartialEq> Flips<T, E> {
         let in_a_row = before.map_or(1, |(_, count)| count.saturating_add(1));
         self.last = Some((error.clone(), in_a_row));
         let age = now.saturating_duration_since(since.map_or(first, |since| since.max(first)));
-        let (stays, counts) = (in_a_row >= failures, self.was_good || age >= GRACE);
+        let (stays, counts) = (in_a_row >= failures, self.had_its_time || age >= GRACE);
         self.failed = self.failed.saturating_add(counts.into());
         let flips = match &self.verdict {
             None | Some(Ok(_)) => counts && (stays || self.failed >= failures),

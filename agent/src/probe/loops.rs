@@ -22,7 +22,7 @@ use crate::probe::flips::Flips;
 use crate::probe::pace::Pace;
 use crate::probe::port::{self, Dial, dial};
 use crate::probe::watch::{Prober, Tell};
-use crate::probe::{Closed, Failure, Kind, Observation, Outcome, Target, address, head};
+use crate::probe::{Closed, Failure, Kind, Known, Observation, Outcome, Target, address, head};
 
 /// What may change while a port is probed.
 #[derive(Clone, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(super) struct Port {
     prober: Prober,
     tell: Tell,
     seen: Mutex<Observation>,
+    /// Whether the first address was waited for before.
+    was_unreachable: bool,
     /// The port loop need not wait any longer.
     is_due: Notify,
     /// The address loop need not.
@@ -54,9 +56,10 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn new(number: u16, pod: SocketAddr, prober: Prober, tell: Tell, known: Observation) -> Self {
+    pub(super) fn new(number: u16, pod: SocketAddr, prober: Prober, tell: Tell, known: Known) -> Self {
         let (is_due, is_address_due) = (Notify::new(), Notify::new());
-        Self { number, pod, prober, tell, seen: Mutex::new(known), is_due, is_address_due }
+        let Known { seen, was_unreachable } = known;
+        Self { number, pod, prober, tell, seen: Mutex::new(seen), was_unreachable, is_due, is_address_due }
     }
 
     /// Probes, until it is not polled any more.
@@ -104,7 +107,8 @@ impl Port {
     async fn probe_port(&self, asked: watch::Receiver<Asked>) {
         let _enlisted = self.prober.budget().enlist(1);
         let known = self.seen().listening;
-        let (mut pace, mut flips) = (Pace::beginning(known.as_ref()), Flips::new(known));
+        let (mut pace, is_known) = (Pace::beginning(known.as_ref()), known.is_some());
+        let mut flips = Flips::new(known).waited_for(is_known);
         let mut is_silent = false;
         loop {
             pace = self.wait(pace, &self.is_due).await;
@@ -136,7 +140,7 @@ impl Port {
 
     /// Ends when nobody can ask for an address any more.
     async fn probe_address(&self, mut asked: watch::Receiver<Asked>) {
-        let mut looked_at = Address::new(self.seen().address);
+        let mut looked_at = Address::new(self.seen().address, self.was_unreachable);
         loop {
             let newest = asked.borrow_and_update().clone();
             if looked_at.aim(newest.address.clone()) {
@@ -200,8 +204,9 @@ struct Address {
 }
 
 impl Address {
-    fn new(known: Option<Result<Identity, Failure>>) -> Self {
-        Self { target: None, pace: Pace::beginning(known.as_ref()), is_silent: false, flips: Flips::new(known) }
+    fn new(known: Option<Result<Identity, Failure>>, was_unreachable: bool) -> Self {
+        let pace = Pace::beginning(known.as_ref());
+        Self { target: None, pace, is_silent: false, flips: Flips::new(known).waited_for(was_unreachable) }
     }
 
     /// From now on it is this one. Says whether what was known is void.

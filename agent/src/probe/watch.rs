@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::probe::budget::{Budget, Lane};
 use crate::probe::loops::{Asked, Port};
-use crate::probe::{Kind, Observation, Outcome, Target};
+use crate::probe::{Kind, Known, Observation, Outcome, Target};
 
 /// Is told what is known of a port now, each time that it is something else.
 pub(crate) type Tell = Arc<dyn Fn(u16, Observation) + Send + Sync>;
@@ -44,7 +44,7 @@ pub(crate) struct Aim {
     pub address: Option<Target>,
     /// What was known before an agent began to probe it, so that nothing flaps when an agent is replaced. Looked at only
     /// when the port is new to [`Watch::update`].
-    pub known: Observation,
+    pub known: Known,
 }
 
 /// The probes of one session. They end when it is dropped; a last word may still be told meanwhile.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cofferdam_kubernetes::json::{each, parsed};
-use cofferdam_model::endpoints::{AddressState, Endpoint, Endpoints, Identity, ListeningState};
+use cofferdam_model::endpoints::{Address, AddressState, Endpoint, Endpoints, Identity, ListeningState};
 use cofferdam_model::host::host;
 use cofferdam_model::policy::Scheme;
 use cofferdam_model::ports::Protocol;
@@ -17,7 +17,8 @@ use crate::ground::Ground;
 use crate::layer::Layer;
 use crate::objects::{Kind, Live, name};
 use crate::plan::has_claim;
-use crate::probe::{Aim, Observation, Prober, Target, Watch};
+use crate::probe::{Aim, Closed, Known, Observation, Prober, Target, Watch};
+use crate::reason::Reason;
 use crate::session::Phase;
 use crate::world::Snapshot;
 
@@ -38,7 +39,7 @@ enum Inherited {
     Unread,
     /// For the first questions. What comes later, another address of the pod, a route that is made anew, a node that was
     /// lost, nobody has ever asked about.
-    Read(BTreeMap<u16, Observation>),
+    Read(BTreeMap<u16, Known>),
     Used,
 }
 
@@ -102,7 +103,7 @@ pub(super) fn aims(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher) 
         let pod = SocketAddr::new(address, port);
         let has_started = session.phase == Phase::Running;
         let address = target(snapshot, ground, publisher, port);
-        (port, Aim { pod, has_started, address, known: Observation::default() })
+        (port, Aim { pod, has_started, address, known: Known::default() })
     };
     ports.tcp().map(aim).collect()
 }
@@ -137,7 +138,7 @@ fn target(snapshot: &Snapshot, ground: &Ground, publisher: &Publisher, port: u16
 
 /// What the agent before this one had found out, as far as it is about what is there now: the pod's address, by the endpoint
 /// that is published, and the host and the proof of each route.
-fn inherited(snapshot: &Snapshot, ground: &Ground) -> BTreeMap<u16, Observation> {
+fn inherited(snapshot: &Snapshot, ground: &Ground) -> BTreeMap<u16, Known> {
     let session = &snapshot.seen.session;
     let (Some(id), Some(address)) = (&session.id, session.address) else { return BTreeMap::new() };
     let leads_here = |live: &Live| {
@@ -149,26 +150,62 @@ fn inherited(snapshot: &Snapshot, ground: &Ground) -> BTreeMap<u16, Observation>
     if snapshot.is_node_lost || !has_claim(session, &snapshot.live) || !snapshot.live.iter().any(leads_here) {
         return BTreeMap::new();
     }
-    let is_routed = |port: u16, told: Option<&str>, identity: Identity| {
-        let Ok(layer) = &ground.layer else { return false };
-        let Some(route) = publishing::route(session, layer, &snapshot.live, port) else { return false };
+    // Whether a proof goes with the route that answers for that host, if it is the one that there is.
+    let routed = |port: u16, told: Option<&str>| {
+        let layer = ground.layer.as_ref().ok()?;
+        let route = publishing::route(session, layer, &snapshot.live, port)?;
         let has_proof = matches!(layer, Layer::Gateway { proof: true, .. });
-        let host = host(port, id, &session.namespace, ground.policy.routing());
-        has_proof == (identity == Identity::Proved)
-            && has_proof == proof_of(&route.object).is_some()
-            && host.is_some_and(|host| Some(host.as_str()) == told)
+        let host = host(port, id, &session.namespace, ground.policy.routing())?;
+        (has_proof == proof_of(&route.object).is_some() && Some(host.as_str()) == told).then_some(has_proof)
     };
+    // Where a container has still to begin, what was bad is a matter of course.
+    let is_running = session.phase == Phase::Running;
     let endpoints = session.told.endpoints.as_deref().and_then(Endpoints::parse);
     let of = |endpoint: Endpoint| {
-        let listens = endpoint.listening.is_some_and(|listening| listening.state == ListeningState::Reachable);
-        let address = endpoint.address.filter(|address| address.state == AddressState::Reachable);
+        let listening = endpoint.listening.and_then(|listening| match listening.state {
+            ListeningState::Reachable => Some(Ok(())),
+            ListeningState::Unreachable => closed(listening.reason.as_deref()).filter(|_| is_running).map(Err),
+            ListeningState::Checking => None,
+        });
+        let routed = routed(endpoint.port, endpoint.host.as_deref());
+        let address = endpoint.address.filter(|_| routed.is_some());
+        let is_unreachable = |address: &Address| {
+            address.state == AddressState::Unreachable && is_running && was_probed(address.reason.as_deref())
+        };
+        let was_unreachable = address.as_ref().is_some_and(is_unreachable);
+        let address = address.filter(|address| address.state == AddressState::Reachable);
         let identity = address.and_then(|address| address.identity);
-        let identity = identity.filter(|identity| is_routed(endpoint.port, endpoint.host.as_deref(), *identity));
-        (endpoint.port, Observation { listening: listens.then_some(Ok(())), address: identity.map(Ok), so_far: None })
+        let identity = identity.filter(|identity| routed == Some(*identity == Identity::Proved));
+        let seen = Observation { listening, address: identity.map(Ok), so_far: None };
+        (endpoint.port, Known { seen, was_unreachable })
     };
     let endpoints = endpoints.into_iter().flat_map(|endpoints| endpoints.ports);
     // A UDP port of the same number has nothing to say.
     endpoints.filter(|endpoint| endpoint.protocol == Protocol::Tcp).map(of).collect()
+}
+
+/// Why a port was told to take no connections; none where that is told of a whole session.
+fn closed(told: Option<&str>) -> Option<Closed> {
+    match word(told)? {
+        Reason::Refused => Some(Closed::Refused),
+        Reason::TimedOut => Some(Closed::TimedOut),
+        Reason::Unreachable => Some(Closed::Unreachable),
+        _ => None,
+    }
+}
+
+/// Whether it was by a question that an address was found not to work.
+fn was_probed(told: Option<&str>) -> bool {
+    matches!(
+        word(told),
+        Some(Reason::NoProbeAddress | Reason::TlsFailed | Reason::NoAnswer | Reason::NotRouted | Reason::BadGateway)
+    )
+}
+
+/// The reason that begins what was told.
+fn word(told: Option<&str>) -> Option<Reason> {
+    let word = told?.split(':').next()?;
+    Reason::ALL.iter().find(|reason| reason.as_str() == word).copied()
 }
 
 #[cfg(test)]

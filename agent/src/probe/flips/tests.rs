@@ -88,6 +88,19 @@ fn what_is_found_before_a_verdict_is_told_once_it_stays_and_not_of_a_program_tha
 }
 
 #[test]
+fn what_somebody_has_waited_for_before_is_not_waited_for_again() {
+    for before in [None, Some(Err("refused"))] {
+        let (mut flips, now) = (Port::new(before).waited_for(true), Instant::now());
+        for times in 1..=2 * FAILURES {
+            flips.saw(now, FAILURES, Some(now), Err("refused"));
+            let expected = if times < FAILURES { before } else { Some(Err("refused")) };
+            assert_eq!(flips.verdict(), expected.as_ref(), "{before:?}, {times} times");
+        }
+        assert!(flips.saw(now, FAILURES, None, Ok(())));
+    }
+}
+
+#[test]
 fn d22_a_verdict_is_never_the_last_one() {
     let (mut flips, now) = (Port::new(Some(Ok(()))), Instant::now());
     assert!(!flips.saw(now, FAILURES, None, Err("refused")));

@@ -233,6 +233,7 @@ async fn another_proof_is_another_address() {
     let (_listener, pod) = listen().await;
     let gateway = serve(gateway_of(pod)).await;
     let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
+    let known = Known { seen: known, was_unreachable: false };
     let mut session = Session::of(Aim { known, ..aim(pod, Some(target(gateway))) });
     session.probed(Kind::Address, Outcome::Ok, 1).await;
     let proof = Some(Proof { probe: "three".to_owned(), proof: "four".to_owned() });
@@ -261,8 +262,9 @@ async fn what_stays_the_same_keeps_its_state() {
 async fn nothing_flaps_when_an_agent_takes_over_from_another() {
     let (listener, pod) = listen().await;
     let known = Observation { listening: Some(Ok(())), address: Some(Ok(Identity::Proved)), so_far: None };
+    let known = Known { seen: known, was_unreachable: false };
     let mut session = Session::of(Aim { known: known.clone(), ..aim(pod, None) });
-    assert_eq!(session.seen(), known);
+    assert_eq!(session.seen(), known.seen);
     session.update(aim(pod, Some(target(serve(gateway_of(pod)).await))));
     session.probed(Kind::Address, Outcome::Ok, 2).await;
     session.probed(Kind::Port, Outcome::Ok, 2).await;
@@ -271,6 +273,30 @@ async fn nothing_flaps_when_an_agent_takes_over_from_another() {
     // It does not last, if it is wrong: the gateway finds no pod any more.
     let told = session.told().await;
     assert!(told.listening.unwrap().is_err() || told.address.unwrap().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_did_not_listen_has_no_grace_again_when_an_agent_takes_over_from_another() {
+    let pod = closed();
+    let seen = Observation { listening: Some(Err(Closed::Refused)), ..Observation::default() };
+    let known = Known { seen: seen.clone(), was_unreachable: true };
+    let target = target(serve(gateway_of(pod)).await);
+    let begun = Instant::now();
+    let mut session = Session::of(Aim { known, ..aim(pod, None) });
+    session.update(aim(pod, Some(target.clone())));
+    let address = Some(Err(Failure::BadGateway(503)));
+    assert_eq!(session.told().await, Observation { address, ..seen.clone() });
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    session.probed(Kind::Port, Outcome::Refused, 20).await;
+    assert!(session.told.is_empty(), "{:?}", session.told.recv().await);
+    // Another route nobody has waited for.
+    let begun = Instant::now();
+    session.update(aim(pod, Some(Target { host: "3000-other.example.com".to_owned(), ..target })));
+    assert_eq!(session.told().await, seen);
+    while session.told().await.address.is_none() {}
+    assert!(begun.elapsed() >= GRACE, "{:?}", begun.elapsed());
+    let _server = accept(pod).await;
+    assert_eq!(session.listening().await, Some(Ok(())));
 }
 
 #[tokio::test(start_paused = true)]
@@ -411,7 +437,7 @@ impl Probes {
 }
 
 fn aim(pod: SocketAddr, address: Option<Target>) -> Aim {
-    Aim { pod, has_started: true, address, known: Observation::default() }
+    Aim { pod, has_started: true, address, known: Known::default() }
 }
 
 fn target(gateway: SocketAddr) -> Target {

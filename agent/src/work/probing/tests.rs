@@ -34,7 +34,9 @@ fn works() -> Observation {
 }
 
 fn of_port(ground: &Ground, session: &Session, api: &Api) -> Observation {
-    inherited(&api.snapshot(session), ground).remove(&3000).unwrap_or_default()
+    let known = inherited(&api.snapshot(session), ground).remove(&3000).unwrap_or_default();
+    assert!(!known.was_unreachable);
+    known.seen
 }
 
 #[test]
@@ -60,6 +62,42 @@ fn what_was_found_out_holds_for_the_address_and_the_route_that_it_is_about() {
     assert_eq!(of_port(&ground, &session, &api), only_listens, "the route is made anew");
     api.edit("endpointslices/s-2abc", |slice| slice["endpoints"] = json!([]));
     assert_eq!(of_port(&ground, &session, &api), Observation::default(), "the node was lost meanwhile");
+}
+
+#[test]
+fn what_did_not_work_is_not_waited_for_again_as_far_as_somebody_has_asked_it() {
+    let (ground, session, api) = scene();
+    let told = |session: &Session, listening: &str, address: &str| {
+        let state = |reason: &str| json!({"state": "unreachable", "reason": reason});
+        let mut found: serde_json::Value = serde_json::from_str(FOUND).unwrap();
+        found["ports"][0]["listening"] = state(listening);
+        found["ports"][0]["address"] = state(address);
+        let mut session = session.clone();
+        session.told.endpoints = Some(found.to_string());
+        let known = inherited(&api.snapshot(&session), &ground).remove(&3000).unwrap_or_default();
+        assert_eq!(known.seen, Observation { listening: known.seen.listening, ..Observation::default() });
+        (known.seen.listening, known.was_unreachable)
+    };
+    let bad = (Some(Err(Closed::Refused)), true);
+    for (listening, address, expected) in [
+        ("Refused: Nothing listens there.", "BadGateway: The gateway answers 503.", bad),
+        ("TimedOut: x", "NoAnswer: x", (Some(Err(Closed::TimedOut)), true)),
+        ("Unreachable: x", "NotRouted", (Some(Err(Closed::Unreachable)), true)),
+        ("SlippedThrough: x", "PublishFailed: x", (None, false)),
+        ("PortsInvalid: x", "NotProgrammed: x", (None, false)),
+        ("", "Unheard-of: x", (None, false)),
+    ] {
+        assert_eq!(told(&session, listening, address), expected, "{listening} {address}");
+    }
+    let told = |session: &Session| told(session, "Refused: x", "BadGateway: x");
+    let starting = Session { phase: Phase::Starting, ..session.clone() };
+    assert_eq!(told(&starting), (None, false), "it begins anew");
+    let moved = Session { address: Some([10, 244, 1, 9].into()), ..session.clone() };
+    assert_eq!(told(&moved), (None, false));
+    api.edit("httproutes/s-2abc-3000", |route| route["spec"]["rules"] = json!([]));
+    assert_eq!(told(&session), (bad.0, false), "the route gets another proof");
+    api.remove("httproutes/s-2abc-3000");
+    assert_eq!(told(&session), (bad.0, false), "the route is made anew");
 }
 
 #[tokio::test]
